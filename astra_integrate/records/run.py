@@ -21,7 +21,11 @@ class Event(Record):
 
 
 class RunResult(Record):
-    """What a run found. ``reason`` is given where there is no candidate to put back."""
+    """What a run found. ``reason`` is given where there is no candidate to put back.
+
+    ``declined`` says, strategy by strategy, where the model found nothing to change and why.
+    ``stages`` holds the wall seconds of each stage in this process (a resumed run: since resumption).
+    """
 
     run: str
     source: str
@@ -37,6 +41,8 @@ class RunResult(Record):
     chosen_by: str = ""
     compile: UnitCompile | None = None
     tried: int = 0
+    declined: tuple[str, ...] = ()
+    stages: tuple[tuple[str, float], ...] = ()
     not_measured: tuple[str, ...] = ()
     report: str | None = None
     diff: str | None = None
