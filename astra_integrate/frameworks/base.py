@@ -63,6 +63,9 @@ class Framework(Protocol):
     def bindings(self, root: Path) -> tuple[Binding, ...]:
         """Ops with schema and host function, from registrations (text level; cheap)."""
 
+    def with_callers(self, root: Path, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        """``bindings`` with the Python places that call each op (reads the Python files: seconds)."""
+
     def find(self, root: Path, name: str) -> tuple[Target, ...]:
         """What ``name`` (op, kernel, qualified kernel) can mean; empty when nothing (cheap: no parse)."""
 

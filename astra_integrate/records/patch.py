@@ -11,11 +11,16 @@ from .source import Extent
 class Edit(Record):
     """Replace the bytes of ``extent`` by ``text`` (UTF-8 with surrogateescape).
 
-    An insertion has ``extent.start == extent.end``.
+    An insertion has ``extent.start == extent.end``; ``context`` are bytes that must be unchanged for
+    it to be at the right place. ``before`` and ``after`` are the SHA-256 of the whole file without and
+    with all edits of the set ("" where not known): they tell an untouched file from an edited one.
     """
 
     extent: Extent
     text: str
+    context: tuple[Extent, ...] = ()
+    before: str = ""
+    after: str = ""
 
 
 class Provenance(Record):

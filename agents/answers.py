@@ -1,0 +1,192 @@
+"""Read declaration replacements out of whatever a language model wrote; what can't be used is named, never guessed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from astra_integrate.agents.blocks import Block, Chunk, blocks, chunks
+from astra_integrate.agents.messages import CodingOutput
+from astra_integrate.extract.lexing import blank, closing, head, split_list
+from astra_integrate.records import Addition, Candidate, Declaration, Replacement, Slice
+
+LONGEST = 400_000
+_REFUSAL = re.compile(
+    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I can(?:'t|not|’t)|I won(?:'t|’t)|as an AI|cannot (?:help|assist))", re.I
+)
+_DIFF = re.compile(r"^(?:@@ .* @@|--- \S|\+\+\+ \S|diff --git )", re.MULTILINE)
+_ALLOWED_PRAGMA = re.compile(r"#\s*pragma\s+unroll\b")
+
+
+class _Unusable(Exception):
+    """The reason, in words that a repair turn can be asked with."""
+
+
+def read_answer(text: str, slice: Slice, best: Candidate | None = None) -> CodingOutput:
+    """The replacements and additions in an answer, or ``rejected`` with the reason; never raises.
+
+    A block counts only if it defines a declaration of the slice; two blocks that define the same one
+    are not chosen between. Names are not mended: a near name is shown in the reason instead. The plan is
+    that of ``best`` (blocks say nothing about launches) as long as its kernels are changed as before.
+    """
+    try:
+        return _read(text, slice, best)
+    except _Unusable as reason:
+        return CodingOutput(rejected=str(reason))
+
+
+def _read(text: str, slice: Slice, best: Candidate | None) -> CodingOutput:
+    if len(text) > LONGEST:
+        raise _Unusable(f"the reply is too long: {len(text)} characters, at most {LONGEST}")
+    changeable = [declaration for declaration in slice.declarations if declaration.role != "host"]
+    block, parts = _block(text, slice, changeable)
+    replaced: dict[str, str] = {}
+    added: list[Chunk] = []
+    for part in parts:
+        if part.head == "#":
+            _check_directive(part.text, slice)
+            if not part.name:
+                continue
+        _check_device(part)
+        known = [declaration for declaration in changeable if part.name in declaration.names]
+        target = _same(part, known) if known else None
+        if target is None:
+            added.append(part)
+        elif replaced.setdefault(target.id, part.text) != part.text:
+            raise _Unusable(f"two texts for {part.name} in one block: give one")
+    changed = {id: new for id, new in replaced.items() if new.strip() != slice.declaration(id).text.strip()}
+    if not changed:
+        raise _Unusable("the reply changes nothing: every declaration in it is as it was")
+    anchor = min(changed, key=lambda id: slice.declaration(id).order)
+    return CodingOutput(
+        replaced=tuple(Replacement(declaration=id, text=new) for id, new in changed.items()),
+        added=tuple(
+            Addition(anchor=anchor, where="before", name=part.name, text=part.text)
+            for part in added
+            if part.name and part.text.rstrip().endswith(("}", ";")) or part.head == "#"
+        ),
+        plan=CodingOutput().plan,
+        reasoning=_prose(text, block),
+    )
+
+
+def _block(text: str, slice: Slice, changeable: Sequence[Declaration]) -> tuple[Block, list[Chunk]]:
+    """The one block that defines declarations of the slice."""
+    names = {name for declaration in changeable for name in declaration.names if name}
+    found: list[tuple[Block, list[Chunk], str]] = []
+    others: list[str] = []
+    for block in blocks(text):
+        if not block.is_code:
+            if block.info.strip().lower() in ("diff", "patch") or _DIFF.search(block.text):
+                others.append("diff")
+            continue
+        if _DIFF.search(block.text):
+            others.append("diff")
+            continue
+        parts, rest = chunks(block.text)
+        if any(part.name in names and (part.function or part.head != "#") and _defines(part) for part in parts) or (
+            rest and any(re.search(rf"\b{re.escape(name)}\b", rest) for name in names)
+        ):
+            found.append((block, parts, rest))
+        else:
+            others += [part.name for part in parts if part.function and part.name]
+    if not found:
+        raise _Unusable(_nothing(text, slice, others))
+    if len(found) > 1:
+        shared = [part.name for part in found[0][1] if any(part.name == p.name for p in found[1][1]) and part.name in names]
+        what = shared[0] if shared else slice.kernel.name.split("::")[-1]
+        raise _Unusable(f"{len(found)} blocks define {what}: give one block with the final text")
+    block, parts, rest = found[0]
+    if rest or not block.closed and not parts:
+        raise _Unusable(f"the reply is truncated: it ends inside {_first_words(rest)!r}")
+    if not block.closed:
+        raise _Unusable("the reply is truncated: its code block is not closed")
+    return block, parts
+
+
+def _defines(part: Chunk) -> bool:
+    return part.text.rstrip().endswith(("}", "};")) or part.head == "#"
+
+
+def _nothing(text: str, slice: Slice, others: Sequence[str]) -> str:
+    kernel = slice.kernel.name.split("::")[-1]
+    if "diff" in others:
+        return "the reply is a diff: give the whole text of each changed declaration"
+    if others:
+        wanted = [name for d in slice.declarations if d.role == "device" for name in d.names]
+        near = difflib.get_close_matches(kernel, others, n=1, cutoff=0.4) or [
+            other for other in others if difflib.get_close_matches(other, wanted, n=1, cutoff=0.6)
+        ]
+        hint = f"; {near[0]} is there instead" if near else f"; it defines {', '.join(dict.fromkeys(others))}"
+        return f"entry point missing: {kernel}{hint}. Names must stay as they are"
+    if not text.strip():
+        return "the reply is empty"
+    if _REFUSAL.search(text) and not blocks(text):
+        return f"the model refused: {_first_words(text.strip(), 160)}"
+    return "no code in reply" if not blocks(text) else f"no block in the reply defines {kernel}"
+
+
+def _same(part: Chunk, known: Sequence[Declaration]) -> Declaration:
+    """The declaration that ``part`` replaces: of overloads the one with equal head; a kernel's parameters must stay."""
+    if len(known) > 1:
+        equal = [d for d in known if _squeezed(head(d.text)) == _squeezed(part.head)]
+        if len(equal) != 1:
+            raise _Unusable(f"{part.name} has {len(known)} overloads, and the head in the reply is that of none of them")
+        return equal[0]
+    declaration = known[0]
+    if declaration.is_kernel:
+        before, after = _parameters(declaration.text, part.name), _parameters(part.text, part.name)
+        if before != after:
+            raise _Unusable(
+                f"the parameters of {part.name} changed: they must stay ({', '.join(before)}), not ({', '.join(after)})"
+            )
+    return declaration
+
+
+def _parameters(text: str, name: str) -> tuple[str, ...]:
+    """Parameter declarations without blanks, comments and default arguments."""
+    plain = head(text)
+    match = re.search(rf"\b{re.escape(name)}\s*\(", plain)
+    end = closing(plain, match.end() - 1) if match else None
+    if match is None or end is None:
+        return ()
+    return tuple(_squeezed(parameter.split("=")[0]) for parameter in split_list(plain[match.end() : end - 1]))
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"\s*([^\w\s])\s*", r"\1", " ".join(text.split()))
+
+
+def _check_directive(text: str, slice: Slice) -> None:
+    include = re.match(r"#\s*include\s*([<\"][^>\"]*[>\"])", text)
+    if include and include[1] not in slice.includes and include[1].strip("<>\"") not in _included(slice):
+        raise _Unusable(f"the reply includes {include[1]}, which the slice does not: use what is there")
+    if re.match(r"#\s*pragma\b", text) and not re.match(r"#\s*pragma\s+once\b", text) and not _ALLOWED_PRAGMA.match(text):
+        raise _Unusable(f"the reply has a directive that is not allowed: {text.strip()}")
+
+
+def _included(slice: Slice) -> set[str]:
+    # Every CUDA unit has these; an answer that writes them out asks for nothing new.
+    return {include.strip("<>\"") for include in slice.includes} | {"cuda_runtime.h", "cuda.h", "cstdint", "stdint.h"}
+
+
+def _check_device(part: Chunk) -> None:
+    plain = blank(part.text)
+    if "<<<" in plain or re.search(r"\bcudaLaunch\w*\s*\(", plain):
+        raise _Unusable(f"{part.name or 'a declaration'} launches a kernel: the reply may hold device code only")
+    if part.function and not re.search(r"__(?:device|global)__|\bconstexpr\b|SGL_DEVICE|_DEVICE\b", part.head):
+        raise _Unusable(f"{part.name} is a host function: the reply may hold device code only")
+    if re.search(r"\basm\b|__asm", plain) and re.search(r"\bextern\s+\"", part.text):
+        raise _Unusable(f"{part.name} has foreign linkage")
+
+
+def _prose(text: str, block: Block) -> str:
+    """The words before the block, shortened: the model's reasoning."""
+    before = text.split(block.text)[0] if block.text else text
+    return " ".join(line for line in before.split() if not line.startswith("```"))[:600]
+
+
+def _first_words(text: str, length: int = 60) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[:length].rstrip() + " …"
