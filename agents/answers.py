@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from astra_integrate.agents.blocks import Block, Chunk, blocks, chunks
 from astra_integrate.agents.messages import CodingOutput
 from astra_integrate.extract.lexing import blank, closing, head, split_list
-from astra_integrate.records import Addition, Candidate, Declaration, Replacement, Slice
+from astra_integrate.records import Addition, Candidate, Declaration, LaunchPlan, Replacement, Slice
 
 LONGEST = 400_000
 _REFUSAL = re.compile(
-    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I can(?:'t|not|’t)|I won(?:'t|’t)|as an AI|cannot (?:help|assist))", re.I
+    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I can(?:'t|not|’t)|I won(?:'t|’t)|as an AI|cannot (?:help|assist))",
+    re.I,
 )
 _DIFF = re.compile(r"^(?:@@ .* @@|--- \S|\+\+\+ \S|diff --git )", re.MULTILINE)
-_ALLOWED_PRAGMA = re.compile(r"#\s*pragma\s+unroll\b")
+_ALLOWED = re.compile(r"#\s*(?:pragma\s+(?:unroll|once)\b|define\s+\w|undef\s+\w)")
 
 
 class _Unusable(Exception):
@@ -27,8 +28,8 @@ def read_answer(text: str, slice: Slice, best: Candidate | None = None) -> Codin
     """The replacements and additions in an answer, or ``rejected`` with the reason; never raises.
 
     A block counts only if it defines a declaration of the slice; two blocks that define the same one
-    are not chosen between. Names are not mended: a near name is shown in the reason instead. The plan is
-    that of ``best`` (blocks say nothing about launches) as long as its kernels are changed as before.
+    are not chosen between. Names are not mended: a near name is shown in the reason instead. What the
+    answer doesn't mention stays as in ``best``, whose text it was written on; so does the launch plan.
     """
     try:
         return _read(text, slice, best)
@@ -48,25 +49,27 @@ def _read(text: str, slice: Slice, best: Candidate | None) -> CodingOutput:
             _check_directive(part.text, slice)
             if not part.name:
                 continue
-        _check_device(part)
         known = [declaration for declaration in changeable if part.name in declaration.names]
+        _check_device(part, bool(known))
         target = _same(part, known) if known else None
         if target is None:
             added.append(part)
         elif replaced.setdefault(target.id, part.text) != part.text:
             raise _Unusable(f"two texts for {part.name} in one block: give one")
-    changed = {id: new for id, new in replaced.items() if new.strip() != slice.declaration(id).text.strip()}
-    if not changed:
+    base = {r.declaration: r.text for r in best.replaced} if best else {}
+    before = {id: base.get(id, slice.declaration(id).text) for id in replaced}
+    if not added and all(before[id].strip() == new.strip() for id, new in replaced.items()):
         raise _Unusable("the reply changes nothing: every declaration in it is as it was")
-    anchor = min(changed, key=lambda id: slice.declaration(id).order)
+    anchor = min((*replaced, *base), key=lambda id: slice.declaration(id).order)
+    new_names = {part.name for part in added}
+    kept = [addition for addition in (best.added if best else ()) if addition.name not in new_names]
     return CodingOutput(
-        replaced=tuple(Replacement(declaration=id, text=new) for id, new in changed.items()),
-        added=tuple(
-            Addition(anchor=anchor, where="before", name=part.name, text=part.text)
-            for part in added
-            if part.name and part.text.rstrip().endswith(("}", ";")) or part.head == "#"
+        replaced=tuple(Replacement(declaration=id, text=new) for id, new in {**base, **replaced}.items()),
+        added=(
+            *(addition.model_copy(update={"anchor": anchor}) for addition in kept),
+            *(Addition(anchor=anchor, name=part.name, text=part.text) for part in added if part.name),
         ),
-        plan=CodingOutput().plan,
+        plan=best.plan if best else LaunchPlan(),
         reasoning=_prose(text, block),
     )
 
@@ -94,11 +97,13 @@ def _block(text: str, slice: Slice, changeable: Sequence[Declaration]) -> tuple[
     if not found:
         raise _Unusable(_nothing(text, slice, others))
     if len(found) > 1:
-        shared = [part.name for part in found[0][1] if any(part.name == p.name for p in found[1][1]) and part.name in names]
+        shared = [
+            part.name for part in found[0][1] if any(part.name == p.name for p in found[1][1]) and part.name in names
+        ]
         what = shared[0] if shared else slice.kernel.name.split("::")[-1]
         raise _Unusable(f"{len(found)} blocks define {what}: give one block with the final text")
     block, parts, rest = found[0]
-    if rest or not block.closed and not parts:
+    if rest or (not block.closed and not parts):
         raise _Unusable(f"the reply is truncated: it ends inside {_first_words(rest)!r}")
     if not block.closed:
         raise _Unusable("the reply is truncated: its code block is not closed")
@@ -132,7 +137,9 @@ def _same(part: Chunk, known: Sequence[Declaration]) -> Declaration:
     if len(known) > 1:
         equal = [d for d in known if _squeezed(head(d.text)) == _squeezed(part.head)]
         if len(equal) != 1:
-            raise _Unusable(f"{part.name} has {len(known)} overloads, and the head in the reply is that of none of them")
+            raise _Unusable(
+                f"{part.name} has {len(known)} overloads, and the head in the reply is that of none of them"
+            )
         return equal[0]
     declaration = known[0]
     if declaration.is_kernel:
@@ -160,25 +167,24 @@ def _squeezed(text: str) -> str:
 
 def _check_directive(text: str, slice: Slice) -> None:
     include = re.match(r"#\s*include\s*([<\"][^>\"]*[>\"])", text)
-    if include and include[1] not in slice.includes and include[1].strip("<>\"") not in _included(slice):
+    if include and include[1] not in slice.includes and include[1].strip('<>"') not in _included(slice):
         raise _Unusable(f"the reply includes {include[1]}, which the slice does not: use what is there")
-    if re.match(r"#\s*pragma\b", text) and not re.match(r"#\s*pragma\s+once\b", text) and not _ALLOWED_PRAGMA.match(text):
+    if not include and not _ALLOWED.match(text):
         raise _Unusable(f"the reply has a directive that is not allowed: {text.strip()}")
 
 
 def _included(slice: Slice) -> set[str]:
     # Every CUDA unit has these; an answer that writes them out asks for nothing new.
-    return {include.strip("<>\"") for include in slice.includes} | {"cuda_runtime.h", "cuda.h", "cstdint", "stdint.h"}
+    return {include.strip('<>"') for include in slice.includes} | {"cuda_runtime.h", "cuda.h", "cstdint", "stdint.h"}
 
 
-def _check_device(part: Chunk) -> None:
+def _check_device(part: Chunk, known: bool) -> None:
     plain = blank(part.text)
     if "<<<" in plain or re.search(r"\bcudaLaunch\w*\s*\(", plain):
         raise _Unusable(f"{part.name or 'a declaration'} launches a kernel: the reply may hold device code only")
-    if part.function and not re.search(r"__(?:device|global)__|\bconstexpr\b|SGL_DEVICE|_DEVICE\b", part.head):
+    # What is in the slice already is device code by its role, however a macro spells that.
+    if part.function and not known and not re.search(r"__(?:device|global)__|\bconstexpr\b|_DEVICE\b", part.head):
         raise _Unusable(f"{part.name} is a host function: the reply may hold device code only")
-    if re.search(r"\basm\b|__asm", plain) and re.search(r"\bextern\s+\"", part.text):
-        raise _Unusable(f"{part.name} has foreign linkage")
 
 
 def _prose(text: str, block: Block) -> str:

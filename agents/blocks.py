@@ -121,14 +121,24 @@ def _chunk(code: str, plain: str, start: int, end: int, body: int) -> Chunk:
 def _defined(head: str) -> str:
     """The name that a declaration's head defines: of a function the word before its parameters, else the last word."""
     rest = _without_template(head)
-    record = re.match(r"(?:typedef\s+)?(?:struct|class|union|enum(?:\s+class)?)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)", rest)
+    record = re.match(
+        r"(?:typedef\s+)?(?:struct|class|union|enum(?:\s+class)?)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)", rest
+    )
     if record:
         return record[1]
     alias = re.match(r"using\s+(\w+)\s*=", rest)
     if alias:
         return alias[1]
     for match in re.finditer(r"(\w+)\s*\(", rest):
-        if match[1] not in ("__launch_bounds__", "alignas", "__align__", "decltype", "__attribute__", "noexcept", "requires"):
+        if match[1] not in (
+            "__launch_bounds__",
+            "alignas",
+            "__align__",
+            "decltype",
+            "__attribute__",
+            "noexcept",
+            "requires",
+        ):
             return match[1]
     name = _NAME.search(re.split(r"[=\[{]", rest)[0])
     return name[1] if name else ""

@@ -79,7 +79,7 @@ class PlanningOutput(Record):
 
 
 class CodingInput(Record):
-    """What is to be coded, and on top of which candidate."""
+    """What is to be coded, and on top of which candidate. ``complaint``: why the last answer could not be used."""
 
     slice: Slice
     plan: PlanningOutput
@@ -88,20 +88,28 @@ class CodingInput(Record):
 
 
 class RepairInput(Record):
-    """A candidate that failed and the words of what refused it: compiler, gate, or the reader of an answer."""
+    """A candidate that failed, and the words of what refused it: launcher, compiler or gate.
+
+    ``complaint`` says why an earlier answer to this could not be used.
+    """
 
     slice: Slice
     candidate: Candidate
     stage: str
     failure: str
+    complaint: str = ""
 
 
 class CodingOutput(Record):
-    """Changed declarations and the launch plan, or the reason why the answer can't be used (``rejected``)."""
+    """Changed declarations and the launch plan, or the reason why there are none (``rejected``).
+
+    ``gives_up``: asking again would give nothing else.
+    """
 
     replaced: tuple[Replacement, ...] = ()
     added: tuple[Addition, ...] = ()
     plan: LaunchPlan = LaunchPlan()
     reasoning: str = ""
     rejected: str = ""
+    gives_up: bool = False
     cost: Cost = Cost()

@@ -17,7 +17,9 @@ def test(input: TestingInput, asking: Ask) -> TestingOutput:
         return all_workloads(input).model_copy(update={"reason": f"all workloads: {answer.rejected}"})
     wanted = set(answer.output.workloads)
     kept = tuple(w.id for w in input.workloads if w.id in wanted or w.role == "edge")
-    return answer.output.model_copy(update={"workloads": kept or all_workloads(input).workloads, "oracle": oracle(input)})
+    return answer.output.model_copy(
+        update={"workloads": kept or all_workloads(input).workloads, "oracle": oracle(input)}
+    )
 
 
 def all_workloads(input: TestingInput) -> TestingOutput:

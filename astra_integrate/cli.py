@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], application: Callable[[], typer.Typer] = build) -> int:
     """Run one command line and return its exit code; errors are one line (or one JSON document)."""
     given = arguments[: arguments.index("--")] if "--" in arguments else arguments
     json_mode = "--json" in given and not {"--help", "-h"} & set(given)
@@ -83,9 +83,12 @@ def run(arguments: list[str]) -> int:
         if json_mode:
             # A library that prints must not spoil the one document on stdout.
             with redirect_stdout(sys.stderr):
-                code = build()(args=arguments, prog_name="astra", standalone_mode=False)
+                code = application()(args=arguments, prog_name="astra", standalone_mode=False)
         else:
-            code = build()(args=arguments, prog_name="astra", standalone_mode=False)
+            code = application()(args=arguments, prog_name="astra", standalone_mode=False)
+        if code == INTERRUPTED:
+            # What typer makes of Ctrl-C.
+            output.fail("Interrupted", "", INTERRUPTED, json_mode)
         return code if isinstance(code, int) else 0
     except AstraError as error:
         return _fail(error, json_mode)

@@ -245,22 +245,18 @@ def role_of(cursors: Sequence[Any], text: str) -> Role:
     """Where the declaration can be used. Types and constants are usable on both sides unless they spell host types."""
     if cursors[0].kind == CursorKind.MACRO_DEFINITION:
         return "macro"
-    roles = {_role(cursor, text) for cursor in cursors}
+    roles = {cursor_role(cursor, text) for cursor in cursors}
     for role in ("device", "either"):
         if role in roles:
             return role
     return "host"
 
 
-def _role(cursor: Any, text: str) -> Literal["device", "either", "host"]:
+def cursor_role(cursor: Any, text: str = "") -> Literal["device", "either", "host"]:
+    """Where one function, variable or type can be used; ``text`` is what spells it."""
     kind = cursor.kind
     if kind in _FUNCTIONS:
-        attributes = _attributes(cursor)
-        device = bool(attributes & {CursorKind.CUDAGLOBAL_ATTR, CursorKind.CUDADEVICE_ATTR})
-        if device:
-            return "either" if CursorKind.CUDAHOST_ATTR in attributes else "device"
-        host = _spells_host(head(text)) or not ({"constexpr", "consteval"} & identifiers(head(text)))
-        return "host" if host else "either"
+        return _function_role(cursor, head(text))
     if kind == CursorKind.VAR_DECL:
         attributes = _attributes(cursor)
         if attributes & {CursorKind.CUDADEVICE_ATTR, CursorKind.CUDACONSTANT_ATTR, CursorKind.CUDASHARED_ATTR}:
@@ -268,6 +264,15 @@ def _role(cursor: Any, text: str) -> Literal["device", "either", "host"]:
         constant = cursor.type.is_const_qualified() or "constexpr" in identifiers(head(text))
         return "either" if constant and not _spells_host(text) else "host"
     return "host" if _spells_host(text) else "either"
+
+
+def _function_role(cursor: Any, opening: str) -> Literal["device", "either", "host"]:
+    attributes = _attributes(cursor)
+    if attributes & {CursorKind.CUDAGLOBAL_ATTR, CursorKind.CUDADEVICE_ATTR}:
+        return "either" if CursorKind.CUDAHOST_ATTR in attributes else "device"
+    words = identifiers(opening)
+    # nvcc lets device code call a constexpr function (--expt-relaxed-constexpr).
+    return "either" if {"constexpr", "consteval"} & words and not _spells_host(opening) else "host"
 
 
 def _spells_host(text: str) -> bool:

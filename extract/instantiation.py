@@ -264,4 +264,4 @@ def _methods_of(launching: Found, method: str | None) -> list[str]:
 
 
 def _is_plain(kernel: Found) -> bool:
-    return kernel.cursors[0].kind == CursorKind.FUNCTION_DECL
+    return bool(kernel.cursors[0].kind == CursorKind.FUNCTION_DECL)

@@ -25,7 +25,9 @@ def kernels(found: Sequence[Found], unit: str) -> tuple[Kernel, ...]:
             if not is_global(cursor) or not cursor.is_definition():
                 continue
             record = kernel_record(Found(entry.declaration, (cursor,)), unit)
-            record = record.model_copy(update={"body_hash": body_hash(entry.declaration.text)})
+            # A comment in the head may hold bytes that are no UTF-8; a record's JSON can't.
+            signature = record.signature.encode("utf-8", "replace").decode("utf-8")
+            record = record.model_copy(update={"body_hash": body_hash(entry.declaration.text), "signature": signature})
             seen.setdefault((record.name, record.extent.file, record.extent.start, cursor.displayname), record)
     return tuple(seen.values())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,15 +11,12 @@ from clang.cindex import CursorKind
 from astra_integrate.extract.cursors import CLASSES, FUNCTIONS, candidates, is_kernel, qualified_name
 from astra_integrate.extract.declarations import Found, OwnFiles
 from astra_integrate.extract.demangle import demangle, template_id
+from astra_integrate.extract.kernel_search import REFERENCES, VALUES, KernelSearch
 from astra_integrate.extract.locations import spelling_location
 from astra_integrate.extract.sites import FileSites
 from astra_integrate.records import Launch
 
-_REFERENCES = frozenset({CursorKind.DECL_REF_EXPR, CursorKind.OVERLOADED_DECL_REF})
-_MENTIONS = _REFERENCES | {CursorKind.MEMBER_REF_EXPR, CursorKind.TYPE_REF, CursorKind.TEMPLATE_REF}
-_VALUES = _REFERENCES | {CursorKind.MEMBER_REF_EXPR}
-# A variable template has no kind of its own.
-_VARIABLES = frozenset({CursorKind.VAR_DECL, CursorKind.FIELD_DECL, CursorKind.UNEXPOSED_DECL})
+_MENTIONS = REFERENCES | {CursorKind.MEMBER_REF_EXPR, CursorKind.TYPE_REF, CursorKind.TEMPLATE_REF}
 _RUNTIME = {
     "cudaLaunchKernelEx": 1,
     "cudaLaunchKernelExC": 1,
@@ -55,7 +52,8 @@ def launches(found: Sequence[Found], own: OwnFiles) -> Seen:
     A site in a macro body is one launch for each host function that uses the macro, however often it
     does; the instantiations are those that the syntax tree holds for that function.
     """
-    walk = _Walk(own)
+    kernels = (cursor for entry in found if entry.declaration.is_kernel for cursor in entry.cursors)
+    walk = _Walk(own, {cursor.spelling: qualified_name(cursor) for cursor in kernels if is_kernel(cursor)})
     for entry in found:
         for cursor in entry.cursors:
             for function in _functions(cursor):
@@ -74,7 +72,7 @@ def launches(found: Sequence[Found], own: OwnFiles) -> Seen:
 def _resolve_parameters(walk: _Walk) -> None:
     """A launch of a parameter becomes one launch for each kernel that some call passes to its function."""
     for key, launch in list(walk.seen.launches.items()):
-        given = walk.passed.get(launch.host_function, {}) if launch.kernel == launch.callee else {}
+        given = {} if launch.kernel else walk.passed.get(launch.host_function, {})
         for kernel, symbols in given.items():
             resolved = (key[0], key[1], kernel, key[3])
             walk.seen.launches[resolved] = launch.model_copy(update={"kernel": kernel})
@@ -94,7 +92,8 @@ def _functions(cursor: Any) -> Iterator[Any]:
 
 
 class _Walk:
-    def __init__(self, own: OwnFiles) -> None:
+    def __init__(self, own: OwnFiles, kernels: Mapping[str, str]) -> None:
+        self._kernels = kernels
         self.seen = Seen()
         self.passed: dict[str, dict[str, set[str]]] = {}
         self._own = own
@@ -124,11 +123,23 @@ class _Walk:
 
     def _mention(self, reference: Any, here: Function) -> None:
         for target in candidates(reference):
-            name = self._own_name(target)
+            name = self.own_name(target)
             if name is not None and name != here.name:
                 here.mentions.add(name)
+            elif target.kind == CursorKind.UNEXPOSED_DECL:
+                here.mentions.update(self.spelled_kernels(target))
 
-    def _own_name(self, target: Any) -> str | None:
+    def spelled_kernels(self, declaration: Any) -> list[str]:
+        """Kernels that a variable template's text names: libclang shows nothing of what is inside one."""
+        place = spelling_location(declaration.location)
+        relative = self._own.relative(place.file)
+        if relative is None:
+            return []
+        words = self._file(relative).words(place.offset)
+        return [self._kernels[word] for word in words if word in self._kernels]
+
+    def own_name(self, target: Any) -> str | None:
+        """Qualified name of a function, class or global variable of the framework; None for anything else."""
         key = target.hash
         if key not in self._names:
             kind = target.kind
@@ -139,7 +150,8 @@ class _Walk:
             self._names[key] = qualified_name(target) if own else None
         return self._names[key]
 
-    def _is_kernel(self, target: Any) -> bool:
+    def is_kernel(self, target: Any) -> bool:
+        """Whether a declaration is a kernel (remembered)."""
         key = target.hash
         if key not in self._kernel:
             self._kernel[key] = is_kernel(target)
@@ -162,18 +174,17 @@ class _Walk:
             place = spelling_location(call.extent.start)
             self._record("launch_object", children[1], place.file, place.offset, function, here)
         else:
-            self._passed(children, function)
+            self._passed(children)
 
-    def _passed(self, children: list[Any], function: Any) -> None:
+    def _passed(self, children: list[Any]) -> None:
         """Remember the kernels that are given to own functions: such a one may launch its parameter."""
-        called = [name for target in candidates(_reference(children[0])) if (name := self._own_name(target))]
+        called = [name for target in candidates(_reference(children[0])) if (name := self.own_name(target))]
         for argument in children[1:] if called else ():
-            reference = _reference(argument)
-            if reference.kind in _REFERENCES:
-                search = _KernelSearch(function, self._is_kernel, self._own_name)
-                for kernel, symbols in search.below(reference).items():
+            for target in candidates(_reference(argument)):
+                if self.is_kernel(target):
+                    symbols = {target.mangled_name} if target.kind == CursorKind.FUNCTION_DECL else set()
                     for name in called:
-                        self.passed.setdefault(name, {}).setdefault(kernel, set()).update(symbols)
+                        self.passed.setdefault(name, {}).setdefault(qualified_name(target), set()).update(symbols)
 
     def _chevrons(self, children: list[Any], function: Any, here: Function) -> None:
         place = spelling_location(children[1].extent.start)
@@ -183,22 +194,25 @@ class _Walk:
         relative = self._own.relative(file)
         if relative is None:
             return
-        kernels = _KernelSearch(function, self._is_kernel, self._own_name).below(callee)
+        kernels = KernelSearch(function, self).below(callee)
         if not kernels and style == "launch_object":
             return
         site = self._site(style, relative, offset, function)
         if site is None:
             return
-        for name, symbols in (kernels or {site.callee: set()}).items():
+        for name, symbols in (kernels or {"": set()}).items():
             key = (relative, offset, name, here.name)
             self.seen.symbols.setdefault(key, set()).update(symbols)
             if key not in self.seen.launches:
                 self.seen.launches[key] = site.model_copy(update={"kernel": name, "host_function": here.name})
 
-    def _site(self, style: Style, relative: str, offset: int, function: Any) -> Launch | None:
+    def _file(self, relative: str) -> FileSites:
         if relative not in self._files:
             self._files[relative] = FileSites((self._own.root / relative).read_bytes())
-        text = self._files[relative]
+        return self._files[relative]
+
+    def _site(self, style: Style, relative: str, offset: int, function: Any) -> Launch | None:
+        text = self._file(relative)
         launch = Launch(
             kernel="",
             host_function="",
@@ -258,14 +272,14 @@ def _runtime_site(text: FileSites, words: list[str], begin: int, offset: int) ->
 
 def _first_name(cursor: Any) -> str:
     """Name of the first function reference in a dependent callee."""
-    if cursor.kind in _REFERENCES and cursor.spelling:
+    if cursor.kind in REFERENCES and cursor.spelling:
         return str(cursor.spelling)
     return next((name for child in cursor.get_children() if (name := _first_name(child))), "")
 
 
 def _reference(cursor: Any) -> Any:
     """What an expression refers to, without the casts and conversions around it."""
-    while cursor.kind not in _VALUES:
+    while cursor.kind not in VALUES:
         children = list(cursor.get_children())
         if len(children) != 1:
             break
@@ -281,53 +295,3 @@ def _is_object(callee: Any) -> bool:
             return False
         callee = children[0]
     return bool(callee.kind == CursorKind.CALL_EXPR)
-
-
-class _KernelSearch:
-    """Kernels that an expression may name, followed through variables and functions that return a kernel."""
-
-    def __init__(self, function: Any, is_kernel: Callable[[Any], bool], own_name: Callable[[Any], str | None]) -> None:
-        self._function = function
-        self._is_kernel = is_kernel
-        self._own_name = own_name
-        self._visited: set[int] = set()
-        self._found: dict[str, set[str]] = {}
-
-    def below(self, cursor: Any) -> dict[str, set[str]]:
-        """Kernel name → mangled names of the instantiations that the expression spells."""
-        self._look(cursor)
-        return self._found
-
-    def _look(self, cursor: Any) -> None:
-        if cursor.kind in _VALUES:
-            for target in candidates(cursor):
-                self._target(target)
-        for child in cursor.get_children():
-            self._look(child)
-
-    def _target(self, target: Any) -> None:
-        if self._is_kernel(target):
-            symbols = self._found.setdefault(qualified_name(target), set())
-            if target.kind == CursorKind.FUNCTION_DECL and target.get_num_template_arguments() > 0:
-                symbols.add(target.mangled_name)
-            return
-        if target.hash in self._visited:
-            return
-        self._visited.add(target.hash)
-        if target.kind in _VARIABLES:
-            for child in (*target.get_children(), *_assignments(self._function, target)):
-                self._look(child)
-        elif target.kind in FUNCTIONS and self._own_name(target) is not None:
-            for cursor in (target.get_definition() or target).walk_preorder():
-                if cursor.kind == CursorKind.RETURN_STMT:
-                    self._look(cursor)
-
-
-def _assignments(function: Any, variable: Any) -> Iterator[Any]:
-    """Right sides of ``variable = …`` in a function."""
-    for cursor in function.walk_preorder():
-        if cursor.kind != CursorKind.BINARY_OPERATOR:
-            continue
-        sides = list(cursor.get_children())
-        if len(sides) == 2 and sides[0].kind == CursorKind.DECL_REF_EXPR and sides[0].referenced == variable:
-            yield sides[1]

@@ -7,6 +7,7 @@ the tree of the device pass just the same.
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -152,6 +153,33 @@ def parse(
     if unit.fatal and keep_going:
         unit = Unit(_load(path, arguments, text, macros, _KEEP_GOING), path, unit.cause)
     return unit
+
+
+def files_read(unit: Unit) -> tuple[str, ...]:
+    """Every file that the unit was made of, itself first; absolute paths as the parser opened them."""
+    names = [str(unit.path), *(include.include.name for include in unit.tu.get_includes())]
+    return tuple(dict.fromkeys(str(Path(name).absolute()) for name in names))
+
+
+class _Ranges(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_uint), ("ranges", ctypes.POINTER(cindex.SourceRange))]
+
+
+def skipped_ranges(unit: Unit) -> list[tuple[str | None, int, int]]:
+    """(file, start, end) of all text that the preprocessor skipped, in any file of the unit."""
+    library = cindex.conf.lib
+    library.clang_getAllSkippedRanges.restype = ctypes.POINTER(_Ranges)
+    library.clang_getAllSkippedRanges.argtypes = [ctypes.c_void_p]
+    library.clang_disposeSourceRangeList.argtypes = [ctypes.POINTER(_Ranges)]
+    listed = library.clang_getAllSkippedRanges(ctypes.cast(unit.tu.obj, ctypes.c_void_p))
+    if not listed:
+        return []
+    try:
+        found = [listed.contents.ranges[index] for index in range(listed.contents.count)]
+        places = [(locations.file_location(r.start), locations.file_location(r.end)) for r in found]
+    finally:
+        library.clang_disposeSourceRangeList(listed)
+    return [(start.file, start.offset, end.offset) for start, end in places]
 
 
 def _load(path: Path, arguments: Sequence[str], text: str | None, macros: bool, options: int) -> Any:

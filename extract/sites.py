@@ -72,6 +72,11 @@ class FileSites:
         found = re.findall(rf"\.\s*{member}\s*=\s*([^;]+?)\s*(?:;|,\s*(?:\\?\s*)\.|}})", self._plain[start:end])
         return _one_line(found[-1]) if found else ""
 
+    def words(self, offset: int) -> list[str]:
+        """Identifiers from ``offset`` to the next ``;``."""
+        end = self._plain.find(";", offset)
+        return re.findall(r"[A-Za-z_]\w*", self._plain[offset : end if end >= 0 else None])
+
     def _split(self, start: int, end: int) -> list[str]:
         inner = cpp_text.blank(self._text[start:end])
         return [_one_line(part) for part in cpp_text.split_top(inner)]

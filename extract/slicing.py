@@ -13,16 +13,18 @@ from astra_integrate import frameworks
 from astra_integrate.errors import BadInput, CheckFailed
 from astra_integrate.extract import instantiation, parsing
 from astra_integrate.extract.closure import piece, reach
-from astra_integrate.extract.declarations import Found, OwnFiles, declarations
+from astra_integrate.extract.declarations import Found, OwnFiles, cursor_role, declarations
 from astra_integrate.extract.extents import conditions_around
 from astra_integrate.extract.includes import OUTSIDE_NAMESPACES, outside_includes
 from astra_integrate.extract.instantiation import Instantiation
 from astra_integrate.extract.kernel_record import kernel_record
+from astra_integrate.extract.kernels import kernels as kernel_records
+from astra_integrate.extract.launches import launches
 from astra_integrate.extract.lexing import identifiers
 from astra_integrate.extract.parsing import Unit, clang_arguments
 from astra_integrate.frameworks.base import Target
 from astra_integrate.progress import step
-from astra_integrate.records import CompileFlags, Declaration, Slice, Source
+from astra_integrate.records import CompileFlags, Declaration, Launch, Slice, Source
 from astra_integrate.settings import Settings
 from astra_integrate.sources.headers import header_includes
 
@@ -125,13 +127,14 @@ def cut_slice(parsed: Parsed, target: Target) -> Slice:
         source=parsed.source,
         unit=parsed.unit,
         arch=parsed.arch,
-        kernel=kernel_record(kernel, parsed.unit),
+        kernel=next(iter(kernel_records((kernel,), parsed.unit)), kernel_record(kernel, parsed.unit)),
         op=target.op,
         host_function=target.host_function,
         host_signature=_signature(hosts[0], target.host_function or "") if hosts else (),
         declarations=tuple(f.declaration for f in chosen),
         includes=outside_includes(_outside_headers(parsed), [Path(f) for f in parsed.flags.system_include_dirs]),
         instantiations=tuple(i.text for i in concrete),
+        launches=_launches(parsed, chosen),
         flags=parsed.flags,
         notes=(*_notes(parsed, chosen), *how),
     )
@@ -156,11 +159,10 @@ def _hosts(parsed: Parsed, name: str) -> tuple[Found, ...]:
 
 
 def _defines(found: Found, name: str) -> bool:
-    declaration = found.declaration
-    return (
-        name in declaration.names
-        and declaration.role in ("host", "either")
-        and any(c.kind in _FUNCTIONS and c.is_definition() for c in found.cursors)
+    """Whether it defines a host function ``name``; one macro call may make it together with its kernel."""
+    return any(
+        c.kind in _FUNCTIONS and c.spelling == name and c.is_definition() and cursor_role(c) != "device"
+        for c in found.cursors
     )
 
 
@@ -224,6 +226,18 @@ def _instantiations(
     method = (target.host_function or "").split("::")[-1] if is_method else None
     path = parsed.own.root / parsed.unit
     return instantiation.chosen_for(parsed.found, chosen, parsed.own, path, parsed.parse, method)
+
+
+def _launches(parsed: Parsed, chosen: Sequence[Found]) -> tuple[Launch, ...]:
+    """Launch sites of the slice's kernels, in the order of their files' bytes."""
+    kernels = {name for f in chosen if f.declaration.is_kernel for name in f.declaration.names}
+    seen = launches(chosen, parsed.own).launches.values()
+    return tuple(
+        sorted(
+            (launch for launch in seen if launch.kernel.split("::")[-1] in kernels),
+            key=lambda launch: (launch.file, launch.offset, launch.kernel, launch.host_function),
+        )
+    )
 
 
 def _shown(kernels: Sequence[Found], concrete: Sequence[Instantiation], name: str | None) -> Found:

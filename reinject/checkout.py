@@ -47,7 +47,7 @@ def checkout(source: Source, folders: Sequence[str], folder: Path, *, git: Path 
             shutil.copy2(Path(source.root) / file, made / file)
         run_git(made, "init", "-q", "-b", "main", git=git)
         (made / ".git" / "info").mkdir(exist_ok=True)
-        (made / ".git" / "info" / "attributes").write_text("* -text -diff=cpp\n", encoding="ascii")
+        (made / ".git" / "info" / "attributes").write_text("* -text diff\n", encoding="ascii")
         run_git(made, "add", "-A", "-f", git=git)
         run_git(made, "commit", "-q", "--allow-empty", "-m", label, git=git)
         if folder.exists():

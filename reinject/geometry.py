@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from astra_integrate.errors import BadInput
-from astra_integrate.records import Kernel
 from astra_integrate.reinject.expressions import Scope, is_primary
 from astra_integrate.reinject.launch_site import Piece, Site
+from astra_integrate.reinject.signature import Signature
 
 _WHOLE_NUMBERS = r"(?:int|long|unsigned|auto|size_t|u?int(?:32|64)_t|std::size_t)"
 
 
-def scope_at(text: str, site: Site, kernel: Kernel) -> Scope:
+def scope_at(text: str, site: Site, kernel: Signature) -> Scope:
     """What a plan's names mean at a site: the kernel's parameters are the launch's arguments there.
 
     A template argument that the site leaves to deduction is the type that its pointer argument points to.
@@ -20,15 +20,15 @@ def scope_at(text: str, site: Site, kernel: Kernel) -> Scope:
     """
     if len(site.arguments) > len(kernel.parameters):
         raise BadInput(f"A launch of {kernel.name} has {len(site.arguments)} arguments for {len(kernel.parameters)}")
-    values = {p.name: piece.text for p, piece in zip(kernel.parameters, site.arguments, strict=False) if p.name}
+    values = {name: piece.text for (name, _), piece in zip(kernel.parameters, site.arguments, strict=False) if name}
     values.setdefault("grid_x", _x(text, site.grid))
     values.setdefault("block_x", _x(text, site.block))
     types: dict[str, str] = {}
-    for place, parameter in enumerate(kernel.template_parameters):
-        if parameter.kind == "value" and place < len(site.template_arguments):
-            values.setdefault(parameter.name, site.template_arguments[place].text)
-        elif parameter.kind == "type" and (spelled := _type_at(place, parameter.name, site, kernel)):
-            types[parameter.name] = spelled
+    for place, (name, is_type) in enumerate(kernel.template_parameters):
+        if is_type and (spelled := _type_at(place, name, site, kernel)):
+            types[name] = spelled
+        elif not is_type and place < len(site.template_arguments):
+            values.setdefault(name, site.template_arguments[place].text)
     return Scope(values, types)
 
 
@@ -39,12 +39,12 @@ def with_x(text: str, piece: Piece, x: str) -> str:
     return f"dim3({x}, {_member(text, piece, 'y')}, {_member(text, piece, 'z')})"
 
 
-def _type_at(place: int, name: str, site: Site, kernel: Kernel) -> str:
+def _type_at(place: int, name: str, site: Site, kernel: Signature) -> str:
     if place < len(site.template_arguments):
         return site.template_arguments[place].text
     pointer = re.compile(rf"(?:const )?{name}(?: const)? ?\*(?: ?(?:const|__restrict__|__restrict))*")
-    for parameter, argument in zip(kernel.parameters, site.arguments, strict=False):
-        if pointer.fullmatch(parameter.type):
+    for (_, kind), argument in zip(kernel.parameters, site.arguments, strict=False):
+        if pointer.fullmatch(kind):
             return f"*{argument.text}" if is_primary(argument.text) else f"*({argument.text})"
     return ""
 

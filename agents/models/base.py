@@ -12,12 +12,16 @@ Role = Literal["testing", "profiling", "planning", "coding", "repair"]
 
 @dataclass(frozen=True)
 class Request:
-    """One question: the typed ``input`` for models that read records, ``system`` and ``prompt`` for those that read text."""
+    """One question: the typed ``input`` for models that read records, ``system`` and ``prompt`` for the others.
+
+    ``turn`` counts the requests of this role in the run, from 0, answered ones of a resumed run included.
+    """
 
     role: Role
     input: Record
     system: str
     prompt: str
+    turn: int = 0
 
 
 class Reply(Record):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from astra_integrate import progress
@@ -78,12 +81,28 @@ def table(*headings: str, rows: Sequence[tuple[str, ...]], title: str = "") -> T
 
 
 def _write_json(document: Any) -> None:
-    from pydantic_core import to_jsonable_python
-
-    # Infinity and NaN are no JSON: they become strings.
-    plain = to_jsonable_python(document, inf_nan_mode="strings", serialize_unknown=True)
     # A command with --json runs with stdout sent to stderr (see cli.run); the document goes to the real one.
     stdout = _state["stdout"] if sys.stdout is sys.stderr else sys.stdout
-    stdout.write(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    # In ASCII: it can be written under any locale, bytes of a source that are no UTF-8 included.
+    stdout.write(json.dumps(_plain(document), indent=2, allow_nan=False) + "\n")
     stdout.flush()
     _state["emitted"] = True
+
+
+def _plain(value: Any) -> Any:
+    """What ``json`` can write: records and data classes as objects, infinity and NaN (no JSON) as strings."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump())
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

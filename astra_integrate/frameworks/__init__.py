@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from astra_integrate.errors import BadInput
 
-from .base import Framework, HeaderNeed, Target
+from .base import Accounting, Framework, HeaderNeed, Target
 from .sglang import SGLang
 from .vllm import VLLM
 
-__all__ = ["Framework", "HeaderNeed", "Target", "get", "names"]
+__all__ = ["Accounting", "Framework", "HeaderNeed", "Target", "get", "names"]
 
 _FRAMEWORKS: dict[str, Framework] = {framework.name: framework for framework in (VLLM(), SGLang())}
 

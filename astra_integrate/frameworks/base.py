@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -36,6 +37,19 @@ class Target:
     units: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Accounting:
+    """All that an index has to account for: every own file's text, and why some hold no CUDA kernels.
+
+    ``other_device``: whether only another device's build reads a file. ``generated``: whether a file is
+    there for sources that the build generates.
+    """
+
+    texts: Mapping[str, str]
+    other_device: Callable[[str], bool]
+    generated: Callable[[str], bool]
+
+
 class Framework(Protocol):
     """All that is peculiar to one framework. Paths are relative to the source's root, with ``/``."""
 
@@ -65,6 +79,9 @@ class Framework(Protocol):
 
     def with_callers(self, root: Path, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
         """``bindings`` with the Python places that call each op (reads the Python files: seconds)."""
+
+    def accounting(self, root: Path) -> Accounting:
+        """What the index must account for."""
 
     def find(self, root: Path, name: str) -> tuple[Target, ...]:
         """What ``name`` (op, kernel, qualified kernel) can mean; empty when nothing (cheap: no parse)."""

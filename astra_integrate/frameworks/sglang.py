@@ -13,7 +13,7 @@ from astra_integrate.extract import cpp_text
 from astra_integrate.records import Binding, CompileFlags
 
 from . import cuda_files, jit_sites, wheel_versions
-from .base import HeaderNeed, Target
+from .base import Accounting, HeaderNeed, Target
 
 # The folder with csrc/ and include/ has moved with the versions, and git has the package below python/.
 _JIT_FOLDERS = ("kernels/jit", "jit_kernel")
@@ -150,6 +150,12 @@ class SGLang:
 
         return tuple(own(binding) for binding in bindings)
 
+    def accounting(self, root: Path) -> Accounting:
+        """The JIT kernels' files; nothing is generated."""
+        texts = self._files(root).texts
+        texts = {path: text for path, text in texts.items() if path.startswith(self.own_folders(root))}
+        return Accounting(texts, lambda path: _rocm_only(texts[path]), lambda path: False)
+
     def find(self, root: Path, name: str) -> tuple[Target, ...]:
         """Exports of that name, else the exports behind a Python function of that name, else kernels."""
         bindings = [b for b in self.bindings(root) if name in (b.op, f"{b.namespace}.{b.op}")]
@@ -204,12 +210,20 @@ def _need_jit_folder(root: Path) -> str:
 
 
 def _rocm_only(text: str) -> bool:
-    """A file that stops with #error unless USE_ROCM is defined."""
-    guard = _ERROR_FOR_OTHERS.search(cpp_text.blank(text))
-    if guard is None:
+    """A file that stops with #error unless USE_ROCM is defined, or includes HIP's headers whatever is defined."""
+    if "ROCM" not in text and "hip/" not in text:
         return False
-    condition = guard[0].split("\n")[0]
-    return "ifndef" in condition or re.search(r"!\s*defined", condition) is not None
+    plain = cpp_text.blank(text)
+    guard = _ERROR_FOR_OTHERS.search(plain)
+    if guard is not None:
+        condition = guard[0].split("\n")[0]
+        return "ifndef" in condition or re.search(r"!\s*defined", condition) is not None
+    depth = 0
+    for directive in re.finditer(r"^\s*#\s*(if|endif|include\s*<[\w/]*\bhip/)", plain, re.MULTILINE):
+        depth += {"if": 1, "endif": -1}.get(directive[1], 0)
+        if depth == 0 and directive[1].startswith("include"):
+            return True
+    return False
 
 
 def _names(path: str, name: str) -> bool:

@@ -11,7 +11,7 @@ from astra_integrate.errors import BadInput
 from astra_integrate.records import Binding, CompileFlags
 
 from . import cuda_files, python_calls, torch_bindings, vllm_build, wheel_versions
-from .base import HeaderNeed, Target
+from .base import Accounting, HeaderNeed, Target
 
 # Not CUDA: CPU kernels, AMD kernels.
 _OTHER_DEVICES = r"^csrc/(?:cpu|rocm)/"
@@ -112,6 +112,23 @@ class VLLM:
         """``bindings`` with the Python places that call each op (reads all Python files: seconds)."""
         callers = python_calls.torch_op_callers(root, root / "vllm", "vllm._custom_ops")
         return tuple(b.model_copy(update={"callers": callers.get((b.namespace, b.op), ())}) for b in bindings)
+
+    def accounting(self, root: Path) -> Accounting:
+        """All of ``csrc``, AMD's and CPU files included."""
+        files = self._files(root)
+        cuda = set(self.units(root))
+        hip = vllm_build.evaluate(root, "HIP").compiled() - cuda
+        everything = cuda_files.load(root, self.own_folders(root), sorted(cuda | hip), ("csrc",))
+        scripts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted((root / "csrc").rglob("*.py"))]
+
+        def other_device(path: str) -> bool:
+            users = set(everything.units_of(path))
+            return not users & cuda and (bool(users) or re.search(_OTHER_DEVICES, path) is not None)
+
+        def generated(path: str) -> bool:
+            return any(f'"{Path(path).name}"' in script or f"/{Path(path).name}" in script for script in scripts)
+
+        return Accounting({**files.texts, **everything.texts}, other_device, generated)
 
     def find(self, root: Path, name: str) -> tuple[Target, ...]:
         """Ops of that name, else kernels of that name."""

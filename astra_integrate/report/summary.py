@@ -31,14 +31,17 @@ def summary(result: RunResult, events: Sequence[Event] = ()) -> list[str]:
     """
     name = result.op or result.kernel
     lines = [text.one_line(f"{name} of {result.source}, {result.arch}: {result.outcome}  [{result.run}]")]
-    lines += _reason(result)
+    lines += _line("reason", result.reason)
+    # Without a candidate, why each strategy found nothing is the answer.
+    for declined in result.declined if result.best is None else ():
+        lines += _line("declined", declined)
     lines += _change(result)
     if result.best is not None or result.correctness is not None:
         lines += _line("verdict", text.verdict_line(result.correctness, result.timing))
     lines += _line("checked", checked(result.correctness))
     lines += _line("choice", _chosen(result))
     best = gather(events, result).best if events else None
-    lines += _line("evidence", best.reason if best is not None else "")
+    lines += _line("evidence", text.whole_items(best.reason, _WIDTH - _LABEL - 2) if best is not None else "")
     lines += _line("compiled", compiled(result.compile))
     paths = [*_path("report", result.report), *_path("diff", result.diff)]
     missing = _line("not measured", "; ".join(result.not_measured))
@@ -91,10 +94,6 @@ def compiled(compile: UnitCompile | None) -> str:
         None: "SASS not compared",
     }
     return f"{compile.unit} with the framework's flags, {text.seconds(compile.seconds)}; {same[compile.same_sass]}"
-
-
-def _reason(result: RunResult) -> list[str]:
-    return _line("reason", result.reason)
 
 
 def _change(result: RunResult) -> list[str]:

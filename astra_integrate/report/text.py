@@ -28,6 +28,16 @@ def one_line(text: str, width: int = 0) -> str:
     return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
+def whole_items(text: str, width: int) -> str:
+    """A list of items (``a, b, c``) on one line, cut to ``width`` between two items."""
+    line = one_line(text)
+    while len(line) > width and ", " in line:
+        line = line.removesuffix(", …").rpartition(", ")[0] + ", …"
+        if line.count(", ") == 1:
+            break
+    return one_line(line, width)
+
+
 def error_figure(value: float) -> str:
     """A relative error: 0, or two significant digits."""
     return "0" if value == 0 else f"{value:.2g}"

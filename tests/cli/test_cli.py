@@ -18,7 +18,9 @@ import typer
 
 from astra_integrate import __version__, cli, progress
 from astra_integrate.errors import BadInput, CheckFailed, FetchFailed, MissingTool, NotMeasured
+from astra_integrate.records import OutputError
 
+FOUND = OutputError(output="o", candidate=float("inf"), baseline=0.0, limit=1.0, mismatches=2)
 ASTRA = [sys.executable, "-c", "from astra_integrate.cli import main; main()"]
 
 
@@ -156,12 +158,14 @@ def test_what_a_library_prints_does_not_spoil_the_document(
 
     def fail() -> None:
         print("a banner")
-        output.emit({"found": float("nan")}, None, True)
+        output.emit({"found": float("nan"), "text": "\udcff", "where": Path("/a"), "result": FOUND}, None, True)
 
     failing(monkeypatch, fail)
     assert cli.run(["fail", "--json"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out) == {"found": "NaN"} and "a banner" in err
+    document = json.loads(out)
+    assert (document["found"], document["text"], document["where"]) == ("nan", "\udcff", "/a") and "a banner" in err
+    assert document["result"] == {"output": "o", "candidate": "inf", "baseline": 0.0, "limit": 1.0, "mismatches": 2}
 
 
 def test_an_unforeseen_error_is_kept_in_a_file(

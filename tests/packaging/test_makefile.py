@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -23,9 +24,14 @@ def project(tmp_path: Path) -> Path:
 
 
 def setup(project: Path, **variables: str | Path) -> subprocess.CompletedProcess[str]:
+    # The make that may run these tests hands its own VENV down in MAKEFLAGS.
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTHON", "VENV"))
+    }
     return subprocess.run(
         ["make", "-s", "setup", *(f"{name}={value}" for name, value in variables.items())],
         cwd=project,
+        env=kept,
         capture_output=True,
         text=True,
     )

@@ -146,6 +146,8 @@ def result() -> RunResult:
             unit="csrc/scale.cu", ok=True, command=("nvcc", "-O3", "csrc/scale.cu"), seconds=12.3, same_sass=True
         ),
         tried=2,
+        declined=("launch geometry: the block is fixed by a shared array",),
+        stages=(("slice", 4.2), ("optimise", 70.0)),
         not_measured=("speed: this machine has no GPU", "end to end: no GPU"),
         report="/home/me/.local/share/astra-integrate/runs/20260101-scale-0123abcd/report.html",
         diff="/home/me/.local/share/astra-integrate/runs/20260101-scale-0123abcd/change.diff",

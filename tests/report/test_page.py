@@ -67,6 +67,8 @@ def test_every_section_says_what_the_records_say(events: tuple[Event, ...]) -> N
     assert "its SASS holds the candidate's code" in text["summary"]
     assert "speed: this machine has no GPU" in text["not-measured"] and "end to end: no GPU" in text["not-measured"]
     assert "vectorised access" in text["candidates"] and "3 of 258 elements beyond the limit" in text["candidates"]
+    assert "launch geometry: the block is fixed by a shared array" in text["candidates"]
+    assert "slice 4.2 s, optimise 1 min 10 s" in text["environment"]
     assert "2 × 16 bit 2 × 128 bit" in text["evidence"]
     assert "2 rows of 129, float16 forward correct under emulation expression out 0.0006 0.0004 0.001" in text["errors"]
     assert "+ out[i] = in[i] * 2;" in text["diff"] and "- out[i] = in[i]; // a < b && c" in text["diff"]
@@ -169,6 +171,8 @@ def spoil(content, text: str):  # type: ignore[no-untyped-def]
                 "source": text,
                 "run": text,
                 "not_measured": (text,),
+                "declined": (text,),
+                "stages": ((text, 1.0),),
                 "correctness": errors(content.result.correctness),
             }
         ),

@@ -23,7 +23,8 @@ def test_a_patched_run_in_ten_lines(result: RunResult, events: tuple[Event, ...]
         "  checked      2 workloads × 2 fiber orders; largest error 60 % of the limit (0.0006; unmodified 0.0004)",
         "  choice       chosen by static evidence, not timed; 2 candidates tried",
     ]
-    assert lines[5].startswith("  evidence     global loads 16→128 bit")
+    assert lines[5].startswith("  evidence     global loads 16→128 bit, global stores 16→128 bit, ")
+    assert lines[5].endswith(" bit, …")
     assert lines[6:] == [
         "  compiled     csrc/scale.cu with the framework's flags, 12 s; its SASS holds the candidate's code",
         "  not measured speed: this machine has no GPU; end to end: no GPU",
@@ -32,7 +33,7 @@ def test_a_patched_run_in_ten_lines(result: RunResult, events: tuple[Event, ...]
     assert all(len(line) <= 118 for line in lines if line not in PATHS)
 
 
-def test_a_run_that_found_nothing_gives_the_reason(result: RunResult) -> None:
+def test_a_run_that_found_nothing_gives_the_reason() -> None:
     nothing = RunResult(
         run="r",
         source="vllm==2",
@@ -41,9 +42,17 @@ def test_a_run_that_found_nothing_gives_the_reason(result: RunResult) -> None:
         arch="sm_90a",
         model="rules",
         outcome="nothing to change",
-        reason="already vectorised",
+        reason="no strategy applies",
+        declined=("vectorise: already vectorised", "fast math: no slow function"),
     )
-    assert summary(nothing) == ["ns::k of vllm==2, sm_90a: nothing to change [r]", "  reason       already vectorised"]
+    assert summary(nothing) == [
+        "ns::k of vllm==2, sm_90a: nothing to change [r]",
+        "  reason       no strategy applies",
+        "  declined     vectorise: already vectorised",
+        "  declined     fast math: no slow function",
+    ]
+    many = nothing.model_copy(update={"declined": ("x",) * 20, "report": "/r"})
+    assert len(summary(many)) == 10 and summary(many)[-1] == "  report       /r"
 
 
 def test_never_more_than_ten_lines_and_what_is_missing_stays(result: RunResult, events: tuple[Event, ...]) -> None:

@@ -15,15 +15,14 @@ from astra_integrate.agents.messages import (
     TestingInput,
 )
 from astra_integrate.agents.models.base import Reply, Request
+from astra_integrate.agents.models.rules import fast_math, vectorise
+from astra_integrate.agents.models.rules.findings import Proposal
+from astra_integrate.agents.models.rules.reading import read
 from astra_integrate.agents.profiling import summarise
 from astra_integrate.agents.testing import all_workloads
 from astra_integrate.extract.parsing import clang_arguments
 from astra_integrate.records import Record, Slice
 from astra_integrate.toolchain.discovery import Toolchain
-
-from . import fast_math, vectorise
-from .findings import Proposal
-from .reading import read
 
 Pass = Callable[[Slice], Proposal]
 
@@ -41,6 +40,11 @@ class RulesModel:
             fast_math.STRATEGY: lambda slice: fast_math.fast_math(read(slice, self._arguments(slice))),
             f"{vectorise.STRATEGY} + {fast_math.STRATEGY}": self._combined,
         }
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies in the order in which they are tried."""
+        return tuple(self._strategies)
 
     def answer(self, request: Request) -> Reply:
         """The role's output record as JSON."""
@@ -63,7 +67,7 @@ class RulesModel:
         if isinstance(input, CodingInput):
             return self._code(input)
         if isinstance(input, RepairInput):
-            return CodingOutput(rejected=f"rules have no repair for what the {input.stage} refused")
+            return CodingOutput(rejected=f"rules have no repair for what the {input.stage} refused", gives_up=True)
         raise TypeError(f"no role takes a {type(input).__name__}")
 
     def _plan(self, input: PlanningInput) -> PlanningOutput:
@@ -83,7 +87,7 @@ class RulesModel:
 
     def _code(self, input: CodingInput) -> CodingOutput:
         if input.plan.strategy not in self._strategies:
-            return CodingOutput(rejected=f"rules have no strategy {input.plan.strategy!r}")
+            return CodingOutput(rejected=f"rules have no strategy {input.plan.strategy!r}", gives_up=True)
         proposal = self.propose(input.slice, input.plan.strategy)
         return CodingOutput(replaced=proposal.replaced, plan=proposal.plan, reasoning=proposal.reasoning)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .findings import NoMatch
-from .loops import ThreadLoop, sum_terms, words
-from .reading import Function, Reading
-from .tree import Node
-from .uses import Use, use_of
+from astra_integrate.agents.models.rules.findings import NoMatch
+from astra_integrate.agents.models.rules.loops import ThreadLoop, sum_terms
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.tree import Node
+from astra_integrate.agents.models.rules.uses import Use, use_of
 
 PACK_BYTES = 16
 _ARRAYS = {"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"}

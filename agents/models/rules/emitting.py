@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from astra_integrate.agents.models.rules.accesses import PACK_BYTES, Access, Accesses
+from astra_integrate.agents.models.rules.findings import NoMatch
+from astra_integrate.agents.models.rules.loops import ThreadLoop, words
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.rewriting import Change, apply, dedent, indent
+from astra_integrate.agents.models.rules.tree import Node
 from astra_integrate.extract.lexing import identifiers
-
-from .accesses import PACK_BYTES, Access, Accesses
-from .findings import NoMatch
-from .loops import ThreadLoop, words
-from .reading import Function, Reading
-from .rewriting import Change, apply, dedent, indent
-from .tree import Node
 
 _WIDTH = 80
 

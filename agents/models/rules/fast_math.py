@@ -6,13 +6,12 @@ import math
 import re
 from collections import Counter, defaultdict
 
+from astra_integrate.agents.models.rules.accesses import called
+from astra_integrate.agents.models.rules.findings import Finding, Proposal
+from astra_integrate.agents.models.rules.reading import Reading
+from astra_integrate.agents.models.rules.rewriting import Change, apply
+from astra_integrate.agents.models.rules.tree import INTEGERS, Node
 from astra_integrate.records import Replacement
-
-from .accesses import called
-from .findings import Finding, Proposal
-from .reading import Reading
-from .rewriting import Change, apply
-from .tree import Node
 
 STRATEGY = "fast math"
 # Function → intrinsic. Errors and ranges: CUDA C++ Programming Guide, "Intrinsic Functions".
@@ -88,9 +87,9 @@ def _site(node: Node, reading: Reading) -> tuple[list[Change], str, str]:
 def _division(node: Node, reading: Reading) -> tuple[list[Change], str, str]:
     text = reading.at(node)
     if node.type_kind != "FLOAT":
-        open_type = node.type_kind in ("DEPENDENT", "UNEXPOSED") and any(
-            child.bare.type_kind not in ("INT", "UINT", "LONG", "ULONG") for child in node.children
-        )
+        # With a whole number on either side it is most likely a division of those.
+        counts = any(child.bare.type_kind in INTEGERS for child in node.children)
+        open_type = node.type_kind in ("DEPENDENT", "UNEXPOSED") and not counts
         return [], "", f"the type of {text} depends on the template's" if open_type else ""
     left, right = node.children
     if node.in_macro or left.in_macro or right.in_macro:

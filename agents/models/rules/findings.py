@@ -13,6 +13,7 @@ class Finding(Record):
     why: str
 
     def __str__(self) -> str:
+        """One line."""
         return f"{self.function}, line {self.line}: {self.why}"
 
 

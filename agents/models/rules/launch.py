@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from astra_integrate.agents.models.rules.accesses import PACK_BYTES
+from astra_integrate.agents.models.rules.emitting import Widened
+from astra_integrate.agents.models.rules.loops import words
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.tree import Node
 from astra_integrate.records import DeployedStep, LaunchPlan, LaunchStep, Variant
-
-from .accesses import PACK_BYTES
-from .emitting import Widened
-from .loops import words
-from .reading import Function, Reading
-from .tree import Node
 
 WARP = 32
 # Block-wide reductions that are told how many threads take part.

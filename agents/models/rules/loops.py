@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .findings import NoMatch
-from .reading import Function, Reading
-from .tree import INTEGERS, Node
+from astra_integrate.agents.models.rules.findings import NoMatch
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.tree import INTEGERS, Node
 
 _CASTS = {"CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR"}
 

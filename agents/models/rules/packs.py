@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from .accesses import PACK_BYTES, called
-from .findings import NoMatch
-from .reading import Function, Reading
-from .tree import Node
+from astra_integrate.agents.models.rules.accesses import PACK_BYTES, called
+from astra_integrate.agents.models.rules.findings import NoMatch
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.tree import Node
 
 _CASTS = {"CXX_REINTERPRET_CAST_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR"}
 _PACKED_CALL = re.compile(r"vec|pack|128|256|ldmatrix|cp_async|load_as|store_as", re.I)
@@ -20,10 +20,13 @@ def already_packed(function: Function, reading: Reading) -> NoMatch | None:
             width = _pack(node, function)
             if width is not None:
                 return NoMatch(f"already vectorised: memory is accessed as {width}", node.start)
-        if node.kind == "CALL_EXPR" and _PACKED_CALL.search(called(node, reading)):
-            if any(argument.type_kind == "POINTER" or "&" in reading.at(argument) for argument in node.children[1:]):
-                return NoMatch(f"already vectorised: memory is accessed by {called(node, reading)}", node.start)
+        if node.kind == "CALL_EXPR" and _PACKED_CALL.search(called(node, reading)) and _takes_address(node, reading):
+            return NoMatch(f"already vectorised: memory is accessed by {called(node, reading)}", node.start)
     return None
+
+
+def _takes_address(call: Node, reading: Reading) -> bool:
+    return any(argument.type_kind == "POINTER" or "&" in reading.at(argument) for argument in call.children[1:])
 
 
 def _pack(cast: Node, function: Function) -> str | None:

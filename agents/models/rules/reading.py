@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from astra_integrate.agents.models.rules.tree import Node, build
 from astra_integrate.extract.lexing import blank
 from astra_integrate.extract.parsing import parse
 from astra_integrate.extract.render import Rendered, device_text
 from astra_integrate.records import Slice
-
-from .tree import Node, build
 
 _FILE = "slice.cu"
 _FUNCTIONS = {"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
+from astra_integrate.agents.models.rules.accesses import Accesses, called
+from astra_integrate.agents.models.rules.findings import NoMatch
+from astra_integrate.agents.models.rules.loops import ThreadLoop, words
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.tree import Node
 from astra_integrate.extract.lexing import blank
-
-from .accesses import Accesses, called
-from .findings import NoMatch
-from .loops import ThreadLoop, words
-from .reading import Function, Reading
-from .tree import Node
 
 # Threads of a warp or block that act together: which thread has which element matters to them.
 _TOGETHER = re.compile(
@@ -113,7 +112,7 @@ def _is_total(node: Node, place: int, loop: ThreadLoop) -> bool:
 
 
 def varying_variables(function: Function, reading: Reading) -> set[int]:
-    """Places of the variables that may differ between the threads of a block, for the same ``threadIdx.y`` and ``z``."""
+    """Places of the variables that may differ between threads that differ in ``threadIdx.x`` alone."""
     varying: set[int] = set()
     shared = {
         place
@@ -165,7 +164,7 @@ def _varies(node: Node, varying: set[int], reading: Reading) -> bool:
 
 
 def _check_sharing(loop: ThreadLoop, found: Accesses, function: Function, reading: Reading) -> None:
-    """What one thread wrote and the same thread reads elsewhere may fall to two threads: then a barrier must be between."""
+    """What one thread wrote and itself reads elsewhere may fall to two threads: then a barrier must be between."""
     touched = {access.root: access.use.written for access in found.walking}
     for access in found.walking:
         touched[access.root] = touched[access.root] or access.use.written

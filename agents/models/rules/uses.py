@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .reading import Function, Reading
-from .tree import Node
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.tree import Node
 
 _BRANCHES = {"IF_STMT", "WHILE_STMT", "DO_STMT", "FOR_STMT", "SWITCH_STMT", "CXX_FOR_RANGE_STMT", "LAMBDA_EXPR"}
 _TRANSPARENT = {"UNEXPOSED_EXPR", "PAREN_EXPR"}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from astra_integrate.agents.models.rules.accesses import PACK_BYTES, accesses
+from astra_integrate.agents.models.rules.emitting import Widened, rewrite
+from astra_integrate.agents.models.rules.findings import Finding, NoMatch, Proposal
+from astra_integrate.agents.models.rules.launch import plan_for
+from astra_integrate.agents.models.rules.loops import ThreadLoop, thread_loops
+from astra_integrate.agents.models.rules.packs import already_packed
+from astra_integrate.agents.models.rules.reading import Function, Reading
+from astra_integrate.agents.models.rules.rewriting import Change, apply
+from astra_integrate.agents.models.rules.safety import check
 from astra_integrate.records import Replacement
-
-from .accesses import PACK_BYTES, accesses
-from .emitting import Widened, rewrite
-from .findings import Finding, NoMatch, Proposal
-from .launch import plan_for
-from .loops import ThreadLoop, thread_loops
-from .packs import already_packed
-from .reading import Function, Reading
-from .rewriting import Change, apply
-from .safety import check
 
 STRATEGY = "vectorised memory access"
 
