@@ -78,14 +78,13 @@ def _block(text: str, slice: Slice, changeable: Sequence[Declaration]) -> tuple[
     """The one block that defines declarations of the slice."""
     names = {name for declaration in changeable for name in declaration.names if name}
     found: list[tuple[Block, list[Chunk], str]] = []
-    others: list[str] = []
+    others: list[Chunk] = []
+    diff = False
     for block in blocks(text):
-        if not block.is_code:
-            if block.info.strip().lower() in ("diff", "patch") or _DIFF.search(block.text):
-                others.append("diff")
+        if block.info.strip().lower() in ("diff", "patch") or _DIFF.search(block.text):
+            diff = True
             continue
-        if _DIFF.search(block.text):
-            others.append("diff")
+        if not block.is_code:
             continue
         parts, rest = chunks(block.text)
         if any(part.name in names and (part.function or part.head != "#") and _defines(part) for part in parts) or (
@@ -93,8 +92,10 @@ def _block(text: str, slice: Slice, changeable: Sequence[Declaration]) -> tuple[
         ):
             found.append((block, parts, rest))
         else:
-            others += [part.name for part in parts if part.function and part.name]
+            others += [part for part in parts if part.function and part.name]
     if not found:
+        if diff:
+            raise _Unusable("the reply is a diff: give the whole text of each changed declaration")
         raise _Unusable(_nothing(text, slice, others))
     if len(found) > 1:
         shared = [
@@ -114,22 +115,31 @@ def _defines(part: Chunk) -> bool:
     return part.text.rstrip().endswith(("}", "};")) or part.head == "#"
 
 
-def _nothing(text: str, slice: Slice, others: Sequence[str]) -> str:
+def _nothing(text: str, slice: Slice, others: Sequence[Chunk]) -> str:
     kernel = slice.kernel.name.split("::")[-1]
-    if "diff" in others:
-        return "the reply is a diff: give the whole text of each changed declaration"
     if others:
-        wanted = [name for d in slice.declarations if d.role == "device" for name in d.names]
-        near = difflib.get_close_matches(kernel, others, n=1, cutoff=0.4) or [
-            other for other in others if difflib.get_close_matches(other, wanted, n=1, cutoff=0.6)
-        ]
-        hint = f"; {near[0]} is there instead" if near else f"; it defines {', '.join(dict.fromkeys(others))}"
-        return f"entry point missing: {kernel}{hint}. Names must stay as they are"
+        return (
+            f"entry point missing: {kernel}; {_near(slice, kernel, others)}. Names and parameters must stay as they are"
+        )
     if not text.strip():
         return "the reply is empty"
     if _REFUSAL.search(text) and not blocks(text):
         return f"the model refused: {_first_words(text.strip(), 160)}"
     return "no code in reply" if not blocks(text) else f"no block in the reply defines {kernel}"
+
+
+def _near(slice: Slice, kernel: str, others: Sequence[Chunk]) -> str:
+    """What is there in place of the kernel, with its parameters where those are others."""
+    names = [other.name for other in others]
+    near = difflib.get_close_matches(kernel, names, n=1, cutoff=0.4)
+    if not near:
+        return f"it defines {', '.join(dict.fromkeys(names))}"
+    other = others[names.index(near[0])]
+    declared = next((d for d in slice.declarations if d.is_kernel and kernel in d.names), None)
+    before = _parameters(declared.text, kernel) if declared else ()
+    after = _parameters(other.text, other.name)
+    changed = f" with ({', '.join(after)}) in place of ({', '.join(before)})" if before != after else ""
+    return f"{other.name} is there instead{changed}"
 
 
 def _same(part: Chunk, known: Sequence[Declaration]) -> Declaration:

@@ -29,7 +29,7 @@ def patched(
         best=candidate,
         correctness=trial.correctness,
         timing=trial.timing,
-        chosen_by=f"{LABEL}: {static_reason(outcome, candidate)}",
+        chosen_by=_chosen_by(outcome, candidate),
         compile=built,
         not_measured=_missing(trial),
         diff=str(run.folder / "change.diff"),
@@ -55,7 +55,7 @@ def without_patch(run: str, cut: Slice, settings: Settings, outcome: Outcome, mi
             best=candidate,
             correctness=trial.correctness,
             timing=trial.timing,
-            chosen_by=f"{LABEL}: {static_reason(outcome, candidate)}",
+            chosen_by=_chosen_by(outcome, candidate),
             not_measured=(f"correctness: {why}", *_missing(trial)),
         )
     if any(trial.correctness.verdict == "correct under emulation" for _, trial in outcome.tried):
@@ -68,9 +68,12 @@ def without_patch(run: str, cut: Slice, settings: Settings, outcome: Outcome, mi
     )
 
 
-def static_reason(outcome: Outcome, candidate: Candidate) -> str:
-    """What the compiled code says for and against ``candidate``."""
-    return next((r.reason for r in _ranked(outcome, outcome.tried) if r.candidate == candidate.id), "")
+def _chosen_by(outcome: Outcome, candidate: Candidate) -> str:
+    """How ``candidate`` came first; without an advantage it was not chosen over anything."""
+    ranked = next((r for r in _ranked(outcome, outcome.tried) if r.candidate == candidate.id), None)
+    if ranked is None:
+        return ""
+    return f"{LABEL}: {ranked.reason}" if ranked.advantage else ranked.reason
 
 
 def _ranked(outcome: Outcome, tried: Any) -> Any:

@@ -22,6 +22,11 @@ from astra_integrate.records import digest_of
 from astra_integrate.records.base import Record
 
 _KEPT = 4
+# The modules that decide what a unit's result says.
+_READING = (
+    *("worker", "parsing", "locations", "declarations", "extents", "lexing", "kernel_record", "kernels"),
+    *("launches", "kernel_search", "sites", "cursors", "cpp_text", "demangle"),
+)
 
 
 class Entry(Record):
@@ -101,7 +106,8 @@ def _age(path: Path) -> float:
 @cache
 def _reader() -> str:
     """What reads: libclang's version and astra's own reading code, so that neither's change finds old results."""
-    own = sorted(Path(__file__).parent.glob("*.py")) + sorted((Path(__file__).parent / "stubs").rglob("*.h"))
+    folder = Path(__file__).parent
+    own = [folder / f"{name}.py" for name in _READING] + sorted((folder / "stubs").rglob("*.h"))
     return digest_of("\0".join((_libclang(), *(digest_of(path.read_bytes()) for path in own))))
 
 

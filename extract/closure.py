@@ -32,12 +32,12 @@ class Piece:
     barred: bool = False
 
 
-def piece(declaration: Declaration, *, barred: bool = False, text: str | None = None) -> Piece:
-    """``declaration`` as a piece; ``text`` in place of its own where it has been replaced."""
+def piece(declaration: Declaration, *, barred: bool = False) -> Piece:
+    """``declaration`` as a piece."""
     return Piece(
         key=declaration.id,
         names=declaration.names,
-        text=declaration.text if text is None else text,
+        text=declaration.text,
         kind=declaration.kind,
         namespaces=declaration.namespaces,
         barred=barred,

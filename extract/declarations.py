@@ -183,7 +183,9 @@ def _merge(file: FileText, entries: Sequence[_Raw]) -> list[_Raw]:
         if merged and start < merged[-1].end and entry.start < merged[-1].end:
             merged[-1].end = max(merged[-1].end, end)
             merged[-1].start = min(merged[-1].start, start)
-            merged[-1].cursors += entry.cursors
+            # A macro defined inside a function's body is a part of that body, nothing else.
+            if kind != CursorKind.MACRO_DEFINITION:
+                merged[-1].cursors += entry.cursors
         else:
             merged.append(_Raw(entry.file, start, end, False, entry.namespaces, list(entry.cursors)))
         if kind != CursorKind.MACRO_DEFINITION:

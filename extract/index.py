@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -113,11 +114,13 @@ def _run(request: UnitRequest, seconds: float) -> UnitResult | UnitFailure:
     with tempfile.TemporaryDirectory(prefix="astra-unit-") as folder:
         asked, reply = Path(folder, "request.json"), Path(folder, "reply.json")
         asked.write_text(request.to_json(), encoding="utf-8")
+        # Run from a checkout, the package is found by this process's path alone.
+        package = str(Path(frameworks.__file__).parent.parent.parent)
+        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": paths}
         command = [sys.executable, "-m", "astra_integrate.extract.worker", str(asked), str(reply)]
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
-            )
+            done = subprocess.run(command, capture_output=True, timeout=seconds, check=False, env=environment)
         except subprocess.TimeoutExpired:
             return UnitFailure(unit=request.unit, severity="timeout", cause=f"not read within {seconds:g} s")
         if done.returncode != 0 or not reply.is_file():

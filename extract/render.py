@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from astra_integrate.errors import BadInput
-from astra_integrate.extract.closure import Piece, piece, reach
+from astra_integrate.extract.closure import Piece, reach
 from astra_integrate.extract.includes import OUTSIDE_NAMESPACES, device_includes, op_includes, prologue
 from astra_integrate.extract.lexing import blank, head, identifiers
 from astra_integrate.records import Addition, Declaration, Lowering, Slice
@@ -67,7 +67,7 @@ def device_text(slice: Slice, lowering: Lowering | None = None, keep: Sequence[s
     items = _items(slice, lowering)
     forced = (*keep, *(lowering.instantiations if lowering else ()), *slice.instantiations)
     chosen = _device_keys(items, forced)
-    selected = [item for item in items if item.id in chosen]
+    selected = [item for index, item in enumerate(items) if str(index) in chosen]
     texts = [item.text for item in selected]
     lines = [*device_includes(slice.includes, (*texts, *forced)), *prologue((*texts, *forced))]
     rendered = _assemble(lines, selected)
@@ -117,18 +117,23 @@ def _added(addition: Addition, anchor: Declaration) -> _Item:
 
 
 def _device_keys(items: Sequence[_Item], forced: Iterable[str]) -> set[str]:
+    """Indices (as keys) of the items that the kernels reach; two additions may have one name."""
     pieces: list[Piece] = []
     roots: list[str] = []
-    for item in items:
+    for index, item in enumerate(items):
         kernel = _is_kernel(item)
         if kernel:
-            roots.append(item.id)
-        # Kernels are roots or nothing: a device function of the same name must not be mixed up with one.
-        barred = kernel or _is_host(item)
-        if item.declaration is None:
-            pieces.append(Piece(item.id, item.names, item.text, namespaces=item.namespaces, barred=barred))
-        else:
-            pieces.append(piece(item.declaration, barred=barred, text=item.text))
+            roots.append(str(index))
+        pieces.append(
+            Piece(
+                key=str(index),
+                names=item.names,
+                text=item.text,
+                kind=item.declaration.kind if item.declaration else "",
+                namespaces=item.namespaces,
+                barred=_is_host(item),
+            )
+        )
     names = {word for text in forced for word in identifiers(text)}
     return reach(pieces, roots, names, OUTSIDE_NAMESPACES)
 

@@ -255,7 +255,13 @@ def _signature(host: Found, name: str) -> tuple[tuple[str, str], ...]:
     simple = name.split("::")[-1]
     cursors = (c if c.kind in _FUNCTIONS else _method(c, simple) for c in host.cursors)
     cursor = next(c for c in cursors if c is not None)
-    return tuple((argument.type.get_canonical().spelling, argument.spelling) for argument in _parameters(cursor))
+    return tuple((_type_name(argument.type), argument.spelling) for argument in _parameters(cursor))
+
+
+def _type_name(type_: Any) -> str:
+    canonical: str = type_.get_canonical().spelling
+    # A template's parameter has no name of its own in the canonical type.
+    return str(type_.spelling) if "type-parameter-" in canonical else canonical
 
 
 def _parameters(cursor: Any) -> Iterable[Any]:
@@ -276,7 +282,10 @@ def _outside_headers(parsed: Parsed) -> tuple[str, ...]:
 
 
 def _notes(parsed: Parsed, chosen: Sequence[Found]) -> tuple[str, ...]:
-    notes = [f"the parser reported {d.text} ({d.file}:{d.line})" for d in parsed.tree.diagnostics[:5]]
+    notes = [
+        f"the parser reported: {d.text} ({parsed.own.relative(d.file) or Path(d.file or '').name}:{d.line})"
+        for d in parsed.tree.diagnostics[:5]
+    ]
     frozen = [
         f.declaration.names[0] if f.declaration.names else f.declaration.id
         for f in chosen

@@ -30,8 +30,7 @@ def checkout(source: Source, folders: Sequence[str], folder: Path, *, git: Path 
     Raises :class:`BadInput` where ``folder`` holds anything else, :class:`MissingTool` without git.
     """
     folder = folder.resolve()
-    label = f"original: {source.spec} {source.content}"
-    if (folder / ".git").is_dir() and run_git(folder, "log", "-1", "--format=%B", git=git).decode().strip() == label:
+    if is_copy(folder, source, git=git):
         run_git(folder, "reset", "-q", "--hard", git=git)
         run_git(folder, "clean", "-q", "-f", "-d", "-x", git=git)
         return folder
@@ -49,11 +48,22 @@ def checkout(source: Source, folders: Sequence[str], folder: Path, *, git: Path 
         (made / ".git" / "info").mkdir(exist_ok=True)
         (made / ".git" / "info" / "attributes").write_text("* -text diff\n", encoding="ascii")
         run_git(made, "add", "-A", "-f", git=git)
-        run_git(made, "commit", "-q", "--allow-empty", "-m", label, git=git)
+        run_git(made, "commit", "-q", "--allow-empty", "-m", _label(source), git=git)
         if folder.exists():
             folder.rmdir()
         made.rename(folder)
     return folder
+
+
+def is_copy(folder: Path, source: Source, *, git: Path | None = None) -> bool:
+    """Whether ``folder`` is what :func:`checkout` makes of ``source``, changed or not."""
+    if not (folder / ".git").is_dir():
+        return False
+    return run_git(folder, "log", "-1", "--format=%B", git=git).decode("utf-8", "replace").strip() == _label(source)
+
+
+def _label(source: Source) -> str:
+    return f"original: {source.spec} {source.content}"
 
 
 def diff(folder: Path, *, git: Path | None = None) -> str:

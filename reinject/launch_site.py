@@ -55,7 +55,7 @@ def sites(text: str) -> tuple[Site, ...]:
 
     Raises :class:`BadInput` for one that can't be taken apart, with its line in ``text``.
     """
-    code = code_tokens(text)
+    code = _single_angles(code_tokens(text))
     return tuple(_site(text, code, place) for place, token in enumerate(code) if token.text == "<<<")
 
 
@@ -67,7 +67,7 @@ def _site(text: str, code: Sequence[Token], chevrons: int) -> Site:
         line = text.count("\n", 0, code[chevrons].start) + 1
         raise BadInput(f"The launch in line {line} of {text.splitlines()[0]!r} can't be taken apart")
     first, name, template = callee
-    configuration = _split(text, code, chevrons, close)
+    configuration = _split(text, code, chevrons, close - 2)
     if len(configuration) < 2:
         raise BadInput(f"The launch of {code[name].text} gives no block size")
     semicolon = last + 1 < len(code) and code[last + 1].text == ";"
@@ -84,14 +84,35 @@ def _site(text: str, code: Sequence[Token], chevrons: int) -> Site:
     )
 
 
+def _single_angles(code: Sequence[Token]) -> list[Token]:
+    """``>>>`` as three tokens: in ``k<A<B<int>>><<<…`` it closes template arguments, not a configuration."""
+    single: list[Token] = []
+    for token in code:
+        parts = range(3) if token.text == ">>>" else ()
+        single += [Token("mark", ">", token.start + place) for place in parts] or [token]
+    return single
+
+
 def _closing_chevrons(code: Sequence[Token], start: int) -> int | None:
-    depth = 0
+    """The last ``>`` of the ``>>>`` that closes the ``<<<`` at ``start``; a ``(`` must follow."""
+    depth = angles = 0
     for place in range(start + 1, len(code) - 1):
         text = code[place].text
         depth += (text in _OPENERS) - (text in _OPENERS.values())
-        if text == ">>>" and depth == 0 and code[place + 1].text == "(":
+        if depth == 0 and text == "<" and code[place - 1].kind == "word":
+            angles += 1
+        elif depth == 0 and text == ">" and angles:
+            angles -= 1
+        elif depth == 0 and text == ">" and _adjacent(code, place) and code[place + 1].text == "(":
             return place
     return None
+
+
+def _adjacent(code: Sequence[Token], place: int) -> bool:
+    """Whether the token and the two before it are ``>>>``."""
+    return place >= 2 and all(
+        code[place - back].text == ">" and code[place - back].start == code[place].start - back for back in (1, 2)
+    )
 
 
 def _matching(code: Sequence[Token], start: int) -> int | None:
@@ -107,7 +128,7 @@ def _callee(code: Sequence[Token], chevrons: int) -> tuple[int, int, tuple[int, 
     """First token, name token and template brackets of what is launched: ``ns::kernel<args>``."""
     place = chevrons - 1
     template = None
-    if place >= 0 and code[place].text in (">", ">>>"):
+    if place >= 0 and code[place].text == ">":
         opening = _opening_angle(code, place)
         if opening is None:
             return None
@@ -128,7 +149,7 @@ def _opening_angle(code: Sequence[Token], close: int) -> int | None:
         text = code[place].text
         rounds += (text == ")") - (text == "(")
         if rounds == 0:
-            angles += {">": 1, ">>>": 3, "<": -1}.get(text, 0)
+            angles += (text == ">") - (text == "<")
             if angles == 0:
                 return place
         if rounds < 0:

@@ -16,6 +16,8 @@ from astra_integrate.reinject.signature import Signature, plain
 
 Renamer = Callable[[str], str]
 _BLOCK_NAMES, _GRID_NAMES, _CONSTANT_NAMES = ("threads", "block_size"), ("blocks", "grid_size"), ("pack", "vec_size")
+# A number no longer than this may stand in the chevrons; a longer one gets a name.
+_SHORT = 24
 
 
 @dataclass
@@ -24,7 +26,8 @@ class Launcher:
 
     A step that names one of ``kernels`` (plain name → signature, those of the slice) is about that
     kernel's own launches; one that names an added kernel takes the place of ``main``. ``names`` maps
-    old to new names, ``taken`` holds identifiers that a new variable must not have.
+    old to new names, ``taken`` holds identifiers that a new variable must not have, ``variables`` the
+    new ones so far by text and by the place of the innermost ``{``.
     """
 
     plan: LaunchPlan
@@ -34,6 +37,7 @@ class Launcher:
     renamed: Renamer
     taken: Collection[str] = ()
     used: set[str] = field(default_factory=set)
+    variables: dict[tuple[str, int], set[str]] = field(default_factory=dict)
 
     @property
     def guarded(self) -> bool:
@@ -75,9 +79,10 @@ class Launcher:
     def _steps(self, variant: Variant, kernel: str) -> list[LaunchStep]:
         """The variant's launches in place of one launch of ``kernel``."""
         launches = [step for step in variant.steps if isinstance(step, LaunchStep)]
+        instead = {step.kernel: plain(step.kernel) for step in launches}
         return [
-            s for s in launches if plain(s.kernel) == (kernel if plain(s.kernel) in self.kernels else self.main)
-        ] + [s for s in launches if plain(s.kernel) not in self.kernels and kernel == self.main]
+            s for s in launches if kernel == (instead[s.kernel] if instead[s.kernel] in self.kernels else self.main)
+        ]
 
 
 class _Here:
@@ -94,7 +99,7 @@ class _Here:
 
     def single(self, step: LaunchStep) -> str:
         """The launch in place of the deployed one, its numbers before it where a statement may stand."""
-        statements, launch = self._launch(step, named=self._is_statement())
+        statements, launch = self._launch(step, self._block())
         return (self._newline + self._indent).join([*statements, launch])
 
     def choice(self, variants: list[tuple[Variant, list[LaunchStep]]]) -> str:
@@ -106,8 +111,9 @@ class _Here:
             guard = variant.when and self._launcher.renamed(to_cpp(variant.when, self._scope))
             opening = f"if ({guard}) {{" if guard else "{"
             lines.append(f"}} else {opening}" if lines else opening)
+            variables: set[str] = set()
             for step in steps:
-                statements, launch = self._launch(step, named=len(steps) == 1)
+                statements, launch = self._launch(step, variables)
                 lines += [f"  {statement}" for statement in statements]
                 lines.append(f"  {indented(launch, '  ')};")
             if not steps:
@@ -118,52 +124,70 @@ class _Here:
         # Where the site leaves the semicolon to whoever uses it, the block must stay one statement.
         return block if self._site.semicolon else f"do {block} while (0)"
 
-    def _launch(self, step: LaunchStep, *, named: bool) -> tuple[list[str], str]:
-        """Statements to stand before the launch (with ``named``, else none), and the launch."""
-        site, launcher = self._site, self._launcher
-        wanted = plain(step.kernel)
-        if wanted not in launcher.names:
-            raise BadInput(f"The plan launches {step.kernel}, which the candidate neither changes nor adds")
-        launcher.used.add(wanted)
-        new: list[tuple[Piece, str]] = []
-        if site.name.text == self._kernel.name:
-            new.append((site.name, launcher.names[wanted]))
-        elif wanted != self._kernel.name:
-            raise BadInput(
-                f"{self._kernel.name} is launched through {site.name.text}: no other kernel can be put there"
-            )
-        constants = self._constants(step) if named else {}
-        statements = [
-            f"constexpr int64_t {name} = {to_cpp(expression, self._scope)};" for expression, name in constants.items()
-        ]
-        for piece, expression, names in ((site.grid, step.grid, _GRID_NAMES), (site.block, step.block, _BLOCK_NAMES)):
+    def _launch(self, step: LaunchStep, variables: set[str] | None) -> tuple[list[str], str]:
+        """Statements to stand before the launch, and the launch.
+
+        ``variables`` are the names of new variables in the same block; None where no statement may stand.
+        """
+        launcher = self._launcher
+        constants: dict[str, str] = {}
+        statements: list[str] = []
+        if variables is not None:
+            for expression in dict.fromkeys([*repeated(step.grid or "0"), *repeated(step.block or "0")]):
+                constants[expression] = self._fresh(_CONSTANT_NAMES, variables)
+                value = launcher.renamed(to_cpp(expression, self._scope))
+                statements.append(f"constexpr int64_t {constants[expression]} = {value};")
+        new = self._callee(step)
+        places = ((self._site.grid, step.grid, _GRID_NAMES), (self._site.block, step.block, _BLOCK_NAMES))
+        for piece, expression, names in places:
             if not expression:
                 continue
             value = launcher.renamed(to_cpp(expression, self._scope, constants))
-            if named and len(value) > len("threads"):
-                name = self._fresh(names)
+            if variables is not None and len(value) > _SHORT:
+                name = self._fresh(names, variables)
                 statements.append(f"const int64_t {name} = {value};")
                 value = name
             new.append((piece, with_x(self._text, piece, value)))
         pieces: list[str] = []
-        done = site.start
+        done = self._site.start
         for piece, replacement in sorted(new, key=lambda n: n[0].start):
             pieces += [launcher.renamed(self._text[done : piece.start]), replacement]
             done = piece.end
-        return statements, "".join([*pieces, launcher.renamed(self._text[done : site.end])])
+        return statements, "".join([*pieces, launcher.renamed(self._text[done : self._site.end])])
 
-    def _constants(self, step: LaunchStep) -> dict[str, str]:
-        """Repeated constant subexpressions → variable names; none where a type isn't known to be one here."""
-        several = dict.fromkeys([*repeated(step.grid or "0"), *repeated(step.block or "0")])
-        return {expression: self._fresh(_CONSTANT_NAMES, place) for place, expression in enumerate(several)}
+    def _callee(self, step: LaunchStep) -> list[tuple[Piece, str]]:
+        """The kernel's new name in place of the deployed one."""
+        wanted, named = plain(step.kernel), self._site.name
+        if wanted not in self._launcher.names:
+            raise BadInput(f"The plan launches {step.kernel}, which the candidate neither changes nor adds")
+        self._launcher.used.add(wanted)
+        if named.text == self._kernel.name:
+            return [(named, self._launcher.names[wanted])]
+        if wanted != self._kernel.name:
+            raise BadInput(f"{self._kernel.name} is launched through {named.text}: no other kernel can be put there")
+        return []
 
-    def _fresh(self, names: Collection[str], place: int = 0) -> str:
-        free = [name for name in (*names, *(f"{name}_{n}" for n in range(2, 99) for name in names))]
-        return [name for name in free if name not in self._launcher.taken][place]
+    def _fresh(self, names: Collection[str], variables: set[str]) -> str:
+        unused = (n for n in (*names, *(f"{name}_{k}" for k in range(2, 99) for name in names)) if n not in variables)
+        name = next(n for n in unused if n not in self._launcher.taken)
+        variables.add(name)
+        return name
 
-    def _is_statement(self) -> bool:
-        """Whether other statements may stand right before the launch: it follows a ``{``, ``}`` or ``;``."""
-        if not self._site.semicolon:
-            return False
+    def _block(self) -> set[str] | None:
+        """New variables of the block that the launch is a statement of; None where it isn't one.
+
+        Statements may stand before it where it follows a ``{``, ``}`` or ``;``, but not between the
+        labels of a ``switch``: a later label would jump over the variable.
+        """
         before = code_tokens(self._text[: self._site.start])
-        return bool(before) and before[-1].text in ("{", "}", ";")
+        if not self._site.semicolon or not before or before[-1].text not in ("{", "}", ";"):
+            return None
+        if any(token.text == "switch" for token in before):
+            return None
+        opened: list[int] = []
+        for token in before:
+            if token.text == "{":
+                opened.append(token.start)
+            elif token.text == "}" and opened:
+                opened.pop()
+        return self._launcher.variables.setdefault((self._text, opened[-1] if opened else -1), set())

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from astra_integrate.errors import BadInput
 from astra_integrate.measure.evidence import MARKER
 from astra_integrate.records import Addition, Candidate, Declaration, Lowering, Replacement, Slice, digest_of
-from astra_integrate.reinject.format import align_continuations, is_macro
+from astra_integrate.reinject.format import is_macro, tidy
 from astra_integrate.reinject.launch_site import Site
-from astra_integrate.reinject.launcher import Launching, rewrite
+from astra_integrate.reinject.launcher import Launcher
 from astra_integrate.reinject.paths import host_declarations, reached_from_host, to_copy, words
 from astra_integrate.reinject.rename import Renamed, rename
+from astra_integrate.reinject.signature import plain, signatures
 
 
 def marker_of(candidate: Candidate) -> str:
@@ -50,21 +51,22 @@ def lower(slice: Slice, candidate: Candidate) -> Lowering:
     marker = marker_of(candidate)
     hosts = host_declarations(slice)
     copied = to_copy(slice, _changed(slice, candidate, texts), texts)
-    launched = _launched(candidate)
-    own = _plain(slice.kernel.name)
-    if launched and own not in launched:
+    if _replaced_kernel(slice, candidate):
         # Another kernel takes its place: the deployed one needs no copy unless it is changed too.
+        own = plain(slice.kernel.name)
         copied = tuple(d for d in copied if d.id in texts or not (d.is_kernel and own in d.names))
     renames = [
         *(Renamed(name, name + marker, _scope(d)) for d in copied for name in d.names),
         *(Renamed(a.name, a.name + marker, _scope(slice.declaration(a.anchor), a.text)) for a in candidate.added),
     ]
     renames = list(dict.fromkeys(renames))
-    work = _Work(slice, candidate, renames)
+    work = _Work(slice, candidate, renames, copied)
     copies = {d.id: _copy(work, d, texts.get(d.id, d.text), marker) for d in copied}
     copies.update({id: _noted(slice, candidate, id, copies[id]) for id in texts if id in copies})
     replaced = tuple(
-        Replacement(declaration=d.id, text=text) for d in hosts if (text := work.launcher(d, d.text)) != d.text
+        Replacement(declaration=d.id, text=tidy(text, d.text))
+        for d in hosts
+        if (text := work.launcher(d, d.text)) != d.text
     )
     added = _in_order(slice, candidate, copies, renames)
     work.check_launches()
@@ -80,14 +82,22 @@ def lower(slice: Slice, candidate: Candidate) -> Lowering:
 
 
 class _Work:
-    """The launch sites met so far, and how to rewrite them."""
+    """Renames, and the plan's launches, for one declaration after the other."""
 
-    def __init__(self, slice: Slice, candidate: Candidate, renames: Sequence[Renamed]) -> None:
+    def __init__(
+        self, slice: Slice, candidate: Candidate, renames: Sequence[Renamed], copied: Sequence[Declaration]
+    ) -> None:
         self._slice = slice
         self._renames = renames
-        names = {r.old: r.new for r in renames}
-        self._launching = Launching(slice.kernel, candidate.plan, names)
-        self._rewritten = 0
+        near = (*copied, *host_declarations(slice))
+        self._launcher = Launcher(
+            plan=candidate.plan,
+            main=plain(slice.kernel.name),
+            kernels=signatures(slice),
+            names={r.old: r.new for r in renames},
+            renamed=self.renamed,
+            taken=frozenset().union(*(words(d.text) for d in near)),
+        )
 
     def renamed(self, text: str) -> str:
         return rename(text, self._renames)
@@ -96,28 +106,23 @@ class _Work:
         """``text`` of a declaration with new names, and the plan's launches where it launches the kernel."""
         if text != declaration.text or "<<<" not in text:
             return self.renamed(text)
-        new, count = rewrite(text, self._launching, self.renamed, lambda site: self._launches(declaration, site))
-        self._rewritten += count
-        return new
+        return self._launcher.rewrite(text, lambda site: self._kernel_at(declaration, site))
 
     def check_launches(self) -> None:
         """A plan with a guard or a geometry needs a launch by ``<<<…>>>`` to be written into."""
-        if self._launching.plain or self._rewritten or not host_declarations(self._slice):
-            return
-        raise BadInput(
-            f"No <<<…>>> launch of {self._slice.kernel.name} is between {self._slice.host_function} and the kernel",
-            "The plan must leave the launch as deployed here",
-        )
+        if self._launcher.missing and host_declarations(self._slice):
+            raise BadInput(
+                f"No <<<…>>> launch that {self._slice.host_function} leads to is one of {self._launcher.missing[0]}",
+                "The plan must leave this launch as deployed",
+            )
 
-    def _launches(self, declaration: Declaration, site: Site) -> bool:
-        """Whether ``site`` launches the slice's kernel: by the index's record of it, else by its name."""
-        own = self._slice.kernel.name
+    def _kernel_at(self, declaration: Declaration, site: Site) -> str:
+        """Plain name of the kernel that ``site`` launches: by the index's record of it, else as it is written."""
         before = len(declaration.text[: site.chevrons].encode("utf-8", "surrogateescape"))
         place = (declaration.extent.file, declaration.extent.start + before)
-        recorded = {launch.kernel for launch in self._slice.launches if (launch.file, launch.offset) == place}
-        if recorded:
-            return own in recorded
-        return site.name.text == _plain(own)
+        recorded = {plain(launch.kernel) for launch in self._slice.launches if (launch.file, launch.offset) == place}
+        own = plain(self._slice.kernel.name)
+        return own if own in recorded else min(recorded, default=site.name.text)
 
 
 def _check_known(slice: Slice, candidate: Candidate, texts: dict[str, str]) -> None:
@@ -139,9 +144,8 @@ def _check_known(slice: Slice, candidate: Candidate, texts: dict[str, str]) -> N
 def _changed(slice: Slice, candidate: Candidate, texts: dict[str, str]) -> set[str]:
     """Changed declarations; a kernel that only the plan replaces counts, so that its launches are redirected."""
     changed = set(texts)
-    own = _plain(slice.kernel.name)
-    if _launched(candidate):
-        changed |= {d.id for d in slice.declarations if d.is_kernel and own in d.names}
+    launched = set(_launched(candidate)) | ({plain(slice.kernel.name)} if _replaced_kernel(slice, candidate) else set())
+    changed |= {d.id for d in slice.declarations if d.is_kernel and launched & set(d.names)}
     if host_declarations(slice):
         reached = reached_from_host(slice, texts)
         for addition in candidate.added:
@@ -157,7 +161,7 @@ def _scope(declaration: Declaration, text: str | None = None) -> tuple[str, ...]
 
 
 def _copy(work: _Work, declaration: Declaration, text: str, marker: str) -> str:
-    new = align_continuations(work.launcher(declaration, text).strip("\r\n"))
+    new = tidy(work.launcher(declaration, text).strip("\r\n"), text)
     if not any(name + marker in words(new) for name in declaration.names):
         name = declaration.names[0] if declaration.names else declaration.id
         raise BadInput(
@@ -185,7 +189,9 @@ def _in_order(
     added: list[Addition] = []
     for declaration in sorted(slice.declarations, key=lambda d: d.order):
         own = [a for a in candidate.added if a.anchor == declaration.id]
-        own = [a.model_copy(update={"name": new_names[a.name], "text": rename(a.text, renames)}) for a in own]
+        own = [
+            a.model_copy(update={"name": new_names[a.name], "text": tidy(rename(a.text, renames), a.text)}) for a in own
+        ]
         added += [a for a in own if a.where == "before"]
         if declaration.id in copies:
             name = new_names[declaration.names[0]]
@@ -210,26 +216,31 @@ def _check_redirected(
 
 
 def _instantiations(slice: Slice, candidate: Candidate, renames: Sequence[Renamed]) -> tuple[str, ...]:
-    """The slice's instantiations of the new kernels: those that the plan launches, else the renamed ones."""
-    own = _plain(slice.kernel.name)
+    """The slice's instantiations under the new names; an added kernel takes those of the one it replaces."""
     names = {r.old: r.new for r in renames}
-    scopes = {d.namespaces for d in slice.declarations if d.is_kernel and own in d.names} or {()}
-    kernels = [names[name] for name in _launched(candidate) if name in names] or [names.get(own, own)]
-    others = [r for r in renames if r.old != own]
-    return tuple(
-        dict.fromkeys(
-            rename(rename(instantiation, others), [Renamed(own, kernel, scope) for scope in scopes])
-            for kernel in kernels
-            for instantiation in slice.instantiations
-        )
-    )
+    kernels = signatures(slice)
+    main = plain(slice.kernel.name)
+    others = [r for r in renames if r.old not in kernels]
+    found: list[str] = []
+    for instantiation in slice.instantiations:
+        own = plain(instantiation.partition("<")[0])
+        wanted = [names[own]] if own in names else []
+        if own == main:
+            wanted += [names[name] for name in _launched(candidate) if name in names and name not in kernels]
+        head, bracket, arguments = instantiation.partition("<")
+        arguments = rename(arguments, others)
+        found += [f"{head[: len(head) - len(own)]}{name}{bracket}{arguments}" for name in wanted]
+    return tuple(dict.fromkeys(found))
+
+
+def _replaced_kernel(slice: Slice, candidate: Candidate) -> bool:
+    """Whether the plan launches added kernels in place of the slice's own, and not that one too."""
+    launched = _launched(candidate)
+    known = signatures(slice)
+    return plain(slice.kernel.name) not in launched and any(name not in known for name in launched)
 
 
 def _launched(candidate: Candidate) -> tuple[str, ...]:
     """Plain names of the kernels that the plan launches, in order."""
     steps = [step for variant in candidate.plan.variants for step in variant.steps if step.kind == "launch"]
-    return tuple(dict.fromkeys(_plain(step.kernel) for step in steps))
-
-
-def _plain(name: str) -> str:
-    return name.partition("<")[0].rpartition("::")[2]
+    return tuple(dict.fromkeys(plain(step.kernel) for step in steps))

@@ -6,7 +6,7 @@ import os
 import time
 
 import openai
-from openai.types.chat import ChatCompletionMessageParam
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from astra_integrate.agents.models.base import Reply, Request
@@ -54,19 +54,22 @@ class OpenAIModel:
             completion = retrying(
                 self._client.chat.completions.create, model=self._model, messages=messages, seed=self._seed
             )
-        except openai.OpenAIError as error:
-            raise FetchFailed(
-                f"{self.name} didn't answer the {request.role} role: {type(error).__name__}: {error}",
-                "Check ASTRA_BASE_URL, ASTRA_API_KEY and the model's name",
-            ) from error
+        except (openai.OpenAIError, ValueError) as error:  # ValueError: a body that is not JSON
+            raise self._failed(request, f"{type(error).__name__}: {error}") from error
+        if not isinstance(completion, ChatCompletion):
+            raise self._failed(request, "what came back is no chat completion")
         seconds = time.monotonic() - started
         usage = completion.usage
         cost = Cost(
             calls=1,
-            prompt_tokens=usage.prompt_tokens if usage else 0,
-            completion_tokens=usage.completion_tokens if usage else 0,
+            prompt_tokens=(usage.prompt_tokens or 0) if usage else 0,
+            completion_tokens=(usage.completion_tokens or 0) if usage else 0,
             seconds=seconds,
         )
         choice = completion.choices[0] if completion.choices else None
         text = (choice.message.content or choice.message.refusal or "") if choice else ""
         return Reply(text=text, cost=cost)
+
+    def _failed(self, request: Request, why: str) -> FetchFailed:
+        way_out = "Check ASTRA_BASE_URL, ASTRA_API_KEY and the model's name"
+        return FetchFailed(f"{self.name} didn't answer the {request.role} role: {why}", way_out)

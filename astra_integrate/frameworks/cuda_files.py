@@ -92,7 +92,7 @@ class CudaFiles:
         return tuple(
             path
             for path, text in self.texts.items()
-            if word.search(text) and cpp_text.definitions(self.plain(path), name)
+            if name in text and word.search(text) and cpp_text.definitions(self.plain(path), name)
         )
 
 

@@ -36,11 +36,11 @@ def torch_op_callers(root: Path, package: Path, wrapper_module: str) -> dict[tup
     direct: dict[tuple[str, str], list[Caller]] = defaultdict(list)
     wraps: dict[str, set[tuple[str, str]]] = defaultdict(set)
     calls: dict[str, list[Caller]] = defaultdict(list)
-    parent, leaf = wrapper_module.rsplit(".", 1)
+    leaf = wrapper_module.rsplit(".", 1)[1]
     for path, tree in parsed(package, ("torch.ops", leaf)):
         file = path.relative_to(root).as_posix()
         wrapper = path.stem == leaf
-        visitor = _Visitor(file, _aliases(tree, parent, leaf), _imported(tree, wrapper_module))
+        visitor = _Visitor(file, wrapper_module)
         visitor.visit(tree)
         for key, caller in visitor.ops:
             direct[key].append(caller)
@@ -54,34 +54,17 @@ def torch_op_callers(root: Path, package: Path, wrapper_module: str) -> dict[tup
     return {key: tuple(sorted(set(callers), key=lambda c: (c.file, c.line))) for key, callers in direct.items()}
 
 
-def _aliases(tree: ast.Module, parent: str, leaf: str) -> set[str]:
-    """Names under which the wrapper module is known in a file."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == parent:
-            found.update(alias.asname or alias.name for alias in node.names if alias.name == leaf)
-        elif isinstance(node, ast.Import):
-            found.update(alias.asname for alias in node.names if alias.name == f"{parent}.{leaf}" and alias.asname)
-    return found
-
-
-def _imported(tree: ast.Module, module: str) -> dict[str, str]:
-    """Local name → wrapper function, from ``from module import function``."""
-    return {
-        alias.asname or alias.name: alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == module
-        for alias in node.names
-    }
-
-
 class _Visitor(ast.NodeVisitor):
-    def __init__(self, file: str, aliases: set[str], imported: dict[str, str]) -> None:
+    """Uses of ops and calls of wrappers in one file; an import counts from its place on, as when Python runs."""
+
+    def __init__(self, file: str, wrapper_module: str) -> None:
         self.ops: list[tuple[tuple[str, str], Caller]] = []
         self.wrapper_calls: list[tuple[str, Caller]] = []
         self._file = file
-        self._aliases = aliases
-        self._imported = imported
+        self._module = wrapper_module
+        self._parent, self._leaf = wrapper_module.rsplit(".", 1)
+        self._aliases: set[str] = set()
+        self._imported: dict[str, str] = {}
         self._scope: list[str] = []
 
     def _caller(self, node: ast.expr) -> Caller:
@@ -95,6 +78,17 @@ class _Visitor(ast.NodeVisitor):
     visit_FunctionDef = _scoped
     visit_AsyncFunctionDef = _scoped
     visit_ClassDef = _scoped
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if node.module == self._parent and alias.name == self._leaf:
+                self._aliases.add(name)
+            elif node.module == self._module:
+                self._imported[name] = alias.name
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self._aliases.update(alias.asname for alias in node.names if alias.name == self._module and alias.asname)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         name = dotted(node)

@@ -34,7 +34,7 @@ def evaluate(text: str, arguments: Mapping[str, Any], dtypes: Mapping[str, str])
         BadInput: the text isn't an oracle, or names something unknown.
     """
     try:
-        tree = ast.parse(text.replace(";", "\n"))
+        tree = ast.parse("\n".join(part.strip() for part in text.replace("\n", ";").split(";")))
     except SyntaxError as error:
         raise BadInput(f"The oracle {text!r} is not an expression: {error}") from error
     names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "pi": math.pi, **arguments}
@@ -203,6 +203,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mean": _last(np.mean),
     "sum": _last(np.sum),
     "amax": _last(np.max),
+    # The largest of a row, NaN ignored, at least 0: what a kernel's running fmaxf from 0 gives.
+    "famax": lambda x: np.fmax.reduce(x, axis=-1, keepdims=True, initial=0.0),
+    "size": lambda x, axis: np.shape(x)[int(axis)],
+    "count": np.size,
     "maximum": np.maximum,
     "minimum": np.minimum,
     # CUDA's fmin and fmax: a NaN gives way to the other operand.

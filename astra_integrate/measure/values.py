@@ -103,6 +103,15 @@ def span_elements(argument: TensorArgument) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(argument.shape, strides_of(argument), strict=True))
 
 
+def tail_of(argument: TensorArgument, rows: int) -> TensorArgument:
+    """The last ``rows`` of the tensor's first dimension as a tensor of its own (all of it for 0 rows)."""
+    if not rows or len(argument.shape) < 2 or argument.shape[0] <= rows:
+        return argument
+    return argument.model_copy(
+        update={"shape": (rows, *argument.shape[1:]), "strides": strides_of(argument), "offset": 0}
+    )
+
+
 def to_bytes(argument: TensorArgument, values: Array | None) -> bytes:
     """The tensor's memory: ``values`` at their strided places, poison in the gaps (everywhere for None)."""
     kind = numpy_dtype(argument.dtype)

@@ -28,7 +28,7 @@ SLACK = 0xA5  # fills what alignment leaves between a tensor and its guard pages
 _PROT_NONE, _PROT_READ, _PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_ANONYMOUS, _MAP_NORESERVE = 0x01, 0x20, 0x4000
 _REPORT_BYTES = 4096
-_STATUS = {0: "ok", 1: "refused", 2: "error", 3: "mismatch", 70: "crash", 71: "lacks", 72: "timeout"}
+_STATUS = {0: "ok", 1: "refused", 2: "error", 3: "mismatch", 4: "unreached", 70: "crash", 71: "lacks", 72: "timeout"}
 _KINDS = {"none": 0, "tensor": 1, "float": 2, "integer": 3, "string": 4, "list": 5}
 _PR_SET_PDEATHSIG = 1
 
@@ -75,6 +75,7 @@ class Region:
     span: int
     offset: int
     at_end: bool
+    first: int = 0  # bytes before the part that is filled and read
     base: int = 0
     whole: int = 0
     start: int = 0
@@ -88,15 +89,16 @@ class Region:
         if self.at_end:
             rest = self.offset % 16
             self.start = (self.base + self.whole - self.span - rest) // 16 * 16 + rest
-        ctypes.memset(self.base, SLACK, self.whole)
+        ctypes.memset(self.base, SLACK, self.start - self.base)
+        ctypes.memset(self.start + self.span, SLACK, self.base + self.whole - self.start - self.span)
 
     def fill(self, data: bytes) -> None:
         """Write the tensor's bytes."""
-        ctypes.memmove(self.start, data, self.span)
+        ctypes.memmove(self.start + self.first, data, self.span - self.first)
 
     def read(self) -> bytes:
         """The tensor's bytes."""
-        return ctypes.string_at(self.start, self.span)
+        return ctypes.string_at(self.start + self.first, self.span - self.first)
 
     def stray(self) -> str:
         """Where the slack was written to, relative to the tensor; empty when it wasn't."""
@@ -125,7 +127,7 @@ def run_job(job: dict[str, Any], folder: Path, limits: dict[str, Any]) -> dict[s
         for position, argument in enumerate(job["arguments"]):
             if argument["kind"] == "tensor":
                 at_end = job["order"] == "reverse"
-                regions[position] = Region(argument["span"], argument["offset_bytes"], at_end)
+                regions[position] = Region(argument["span"], argument["offset_bytes"], at_end, argument["first"])
         _drive(job, regions, report, folder, limits, outcome)
     finally:
         for region in regions.values():
@@ -233,6 +235,7 @@ def _child(
         _limit(limits)
         library = ctypes.CDLL(job["library"])
         library.emu_setup(ctypes.c_void_p(report), ctypes.c_int(job["order"] == "reverse"))
+        library.emu_tail(ctypes.c_uint64(job["rows"]), ctypes.c_uint64(job["tail"]))
         kept: list[Any] = []
         arguments = (_Argument * len(job["arguments"]))()
         for position, argument in enumerate(job["arguments"]):

@@ -4,7 +4,8 @@ An op's table holds ``args`` (in schema order), ``dims`` (one entry a workload),
 and the ``source`` of its figures. A tensor argument is
 ``name = "role shape values"``, for example ``"in [t, 2*d] normal(1)"``; a scalar is ``name = 0.5``.
 Shapes are expressions over the dims; a stride list may follow the shape: ``"in [t, d]/[2*d, 1]"``.
-A ``dims`` entry may set ``dtype``, ``role`` (``edge``), ``values``, ``offset`` (elements) and any scalar.
+A ``dims`` entry may set ``dtype``, ``role`` (``edge``), ``values``, ``offset`` (elements), ``strides``,
+``tail`` (only that many last rows are run) and any scalar.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FRAMEWORKS = Path(__file__).parent.parent / "frameworks"
 _TENSOR = re.compile(
     r"^(?P<role>in|out|inout)(?P<type>:\w+)?\s+\[(?P<shape>[^\]]*)\](?:/\[(?P<strides>[^\]]*)\])?\s*(?P<values>.*)$"
 )
-_RESERVED = frozenset({"dtype", "role", "values", "offset", "weight", "strides", "note", "sizes"})
+_RESERVED = frozenset({"dtype", "role", "values", "offset", "weight", "strides", "note", "tail"})
 _FULL_ROWS = 16
 
 
@@ -98,6 +99,7 @@ def _workload(op: str, entry: dict[str, Any], dims: dict[str, Any], dtype: str, 
         seed=int(digest_of(f"{op}/{shown}/{dtype}/{extra}")[:8], 16),
         oracle=entry.get("oracle"),
         source=entry.get("source", ""),
+        tail_rows=int(dims.get("tail", 0)),
     )
 
 

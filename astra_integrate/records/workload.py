@@ -46,7 +46,11 @@ class Comparator(Record):
 
 
 class Workload(Record):
-    """One call of an op as data; ``seed`` makes its values reproducible."""
+    """One call of an op as data; ``seed`` makes its values reproducible.
+
+    ``tail_rows`` > 0: only the last rows (of the first dimension) are filled, computed and compared,
+    so that a row offset beyond 32 bits can be tried without computing billions of elements.
+    """
 
     id: str
     op: str
@@ -57,3 +61,4 @@ class Workload(Record):
     seed: int
     oracle: str | None = None
     source: str = ""
+    tail_rows: int = 0

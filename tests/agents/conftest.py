@@ -34,7 +34,9 @@ def slice_of(*texts: str, instantiations: tuple[str, ...] = (), includes: tuple[
     """A slice whose declarations are ``texts``, all at the top level; the first kernel is the slice's."""
     declarations, offset = [], 0
     for order, text in enumerate(texts):
-        found = re.search(r"#define (\w+)|(\w+)\s*\((?!\*)(?=[^{;]*\{)|(?:struct|using)\s+(\w+)", text)
+        found = re.search(
+            r"#define (\w+)|^(?:struct|using) (?:alignas\(\d+\) )?(\w+)|(\w+)\s*\((?!\*)(?=[^{;]*\{)", text
+        )
         name = next(part for part in found.groups() if part) if found else f"declaration{order}"
         kernel = "__global__" in text
         role = "macro" if text.startswith("#") else "device" if kernel or "__device__" in text else "either"
@@ -94,6 +96,7 @@ def compiles(tools: Toolchain, tmp_path: Path) -> Callable[[Slice, tuple[Replace
     """Compile a slice with replacements by nvcc; returns its PTX, fails the test with nvcc's words."""
     if tools.nvcc is None:
         pytest.skip("no nvcc: the result's validity isn't tried")
+
     def compile(slice: Slice, replaced: tuple[Replacement, ...]) -> str:
         lowering = Lowering(candidate="x", marker="", replaced=replaced)
         text = device_text(slice, lowering, keep=slice.instantiations).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -112,9 +113,10 @@ def test_nvcc_makes_one_instruction_of_a_pack(sliced: Make, reader: Reader, comp
     slice = sliced(BEFORE, instantiations=("scale_rows<__nv_bfloat16>", "scale_rows<float>"))
     before = compiles(slice, ())
     after = compiles(slice, vectorise(reader(slice)).replaced)
-    assert "ld.global.nc.v4" not in before
-    assert after.count("ld.global.nc.v4") >= 2
-    assert after.count("st.global.v4") >= 2
+    loads, stores = r"ld\.global(?:\.nc)?\.v4", r"st\.global\.v4"
+    assert not re.search(loads, before)
+    assert not re.search(stores, before)
+    assert len(re.findall(loads, after)) == len(re.findall(stores, after)) == 2
 
 
 def test_outputs_are_equal_for_every_length_and_alignment(sliced: Make, reader: Reader, outputs: Outputs) -> None:
@@ -183,9 +185,7 @@ def test_an_index_that_is_needed_elsewhere_is_there_for_every_lane(
     assert outputs(sliced(text), proposal.replaced, main) == outputs(sliced(text), (), main)
 
 
-def test_a_grid_strided_loop_is_widened_too(
-    proposes: Callable[..., Proposal], sliced: Make, outputs: Outputs
-) -> None:
+def test_a_grid_strided_loop_is_widened_too(proposes: Callable[..., Proposal], sliced: Make, outputs: Outputs) -> None:
     text = kernel(
         "  const int first = blockIdx.x * blockDim.x + threadIdx.x;\n"
         "  for (int i = first; i < n; i += blockDim.x * gridDim.x)\n    out[i] = in[i] * 2.0f;"
@@ -233,7 +233,9 @@ def test_a_load_macro_reads_as_the_load_that_it_stands_for(proposes: Callable[..
     assert "out_vec.val[lane] = in_vec.val[lane] + in_vec2.val[lane];" in proposal.replaced[0].text
 
 
-def test_names_of_the_kernel_are_not_taken_twice(proposes: Callable[..., Proposal], sliced: Make, compiles: Compiles) -> None:
+def test_names_of_the_kernel_are_not_taken_twice(
+    proposes: Callable[..., Proposal], sliced: Make, compiles: Compiles
+) -> None:
     text = kernel("  const int lane = n, vec = n, aligned = n;\n" + loop("out[i] = in[i] + lane + vec + aligned;"))
     proposal = proposes(text)
     assert "for (int lane2 = 0; lane2 < kVecSize; ++lane2)" in proposal.replaced[0].text
@@ -254,20 +256,24 @@ PACKS = "struct alignas(16) Pack { float v[4]; };"
         (loop("if (i == 5) break;\n    out[i] = in[i];"), "the loop is left by break"),
         (loop("out[i] = in[i] + threadIdx.x;"), "the loop's body uses threadIdx"),
         (loop("out[i] = __shfl_sync(~0u, in[i], 0);"), "__shfl_sync makes threads act together"),
-        ("  const int lane = threadIdx.x % 32;\n" + loop("out[i] = in[i] + lane;"), "lane differs from thread to thread"),
+        (
+            "  const int lane = threadIdx.x % 32;\n" + loop("out[i] = in[i] + lane;"),
+            "lane differs from thread to thread",
+        ),
         ("  float last = 0.0f;\n" + loop("out[i] = in[i] + last; last = in[i];"), "last carries a value from one"),
         (loop("out[i] = out[i + 1];"), "out is written at one element and used at another"),
         (loop("out[i] = in[i];") + "\n  out[0] = 1.0f;", "out[0] is used outside of the loop too, with no barrier"),
-        (loop("atomicAdd(&out[i], in[i]);"), "atomicAdd"),
+        (loop("atomicAdd(&out[i], in[i]);"), "out[i] has its address handed on"),
         ("  for (int i = threadIdx.x + 1; i < n; i += blockDim.x) out[i] = in[i];", "i starts at threadIdx.x + 1"),
         ("  for (int i = threadIdx.x; i < n; i += 2 * gridDim.x) out[i] = in[i];", "i moves on by 2 * gridDim.x"),
-        ("  for (int i = threadIdx.x; i <= n; i += blockDim.x) out[i] = in[i];", "the loop's condition isn't i < bound"),
+        (
+            "  for (int i = threadIdx.x; i <= n; i += blockDim.x) out[i] = in[i];",
+            "the loop's condition isn't i < bound",
+        ),
         ("  out[threadIdx.x] = in[threadIdx.x];", "no loop in which threads stride over neighbouring elements"),
     ],
 )
-def test_a_loop_of_another_form_is_left_with_its_reason(
-    proposes: Callable[..., Proposal], text: str, why: str
-) -> None:
+def test_a_loop_of_another_form_is_left_with_its_reason(proposes: Callable[..., Proposal], text: str, why: str) -> None:
     assert why in reasons(proposes(kernel(text)))
 
 
@@ -296,9 +302,7 @@ def test_one_array_in_place_needs_no_restrict(proposes: Callable[..., Proposal])
         ),
     ],
 )
-def test_what_is_wide_already_says_so(
-    proposes: Callable[..., Proposal], text: str, parameters: str, why: str
-) -> None:
+def test_what_is_wide_already_says_so(proposes: Callable[..., Proposal], text: str, parameters: str, why: str) -> None:
     told = reasons(proposes(PACKS, kernel(text, parameters)))
     assert "already vectorised" in told
     assert why in told

@@ -31,8 +31,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, failure: BaseException | Callable[[], Any]) -> None:
-    """Make the command ``astra fail`` end that way."""
+def failing(failure: BaseException | Callable[[], Any]) -> Callable[[list[str]], int]:
+    """What runs an application whose command ``fail`` ends that way."""
     app = typer.Typer()
 
     @app.callback()
@@ -45,7 +45,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, failure: BaseException | Callable[[
             raise failure
         failure()
 
-    monkeypatch.setattr(cli, "build", lambda: app)
+    return lambda arguments: cli.run(arguments, lambda: app)
 
 
 def paths(command: Any, name: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -125,83 +125,73 @@ def test_json_is_one_document_on_stdout(arguments: list[str], capsys: pytest.Cap
 def test_our_errors_are_one_line_with_their_exit_code(
     error: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failing(monkeypatch, error("This is\n wrong", "Do that"))
-    assert cli.run(["fail"]) == code
+    run = failing(error("This is\n wrong", "Do that"))
+    assert run(["fail"]) == code
     assert capsys.readouterr() == ("", "astra: This is wrong. Do that\n")
-    assert cli.run(["fail", "--json"]) == code
+    assert run(["fail", "--json"]) == code
     assert json.loads(capsys.readouterr().out) == {"error": "This is\n wrong", "way_out": "Do that", "exit": code}
     monkeypatch.setenv("ASTRA_DEBUG", "1")
-    assert cli.run(["fail"]) == code
+    assert run(["fail"]) == code
     err = capsys.readouterr().err
     assert "Traceback" in err and err.endswith("astra: This is wrong. Do that\n")
 
 
-def test_an_error_after_the_result_is_no_second_document(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_after_the_result_is_no_second_document(capsys: pytest.CaptureFixture[str]) -> None:
     from astra_integrate.commands import output
 
     def fail() -> None:
         output.emit({"found": 1}, None, True)
         raise CheckFailed("It does not hold")
 
-    failing(monkeypatch, fail)
-    assert cli.run(["fail", "--json"]) == 1
+    run = failing(fail)
+    assert run(["fail", "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out) == {"found": 1} and err == "astra: It does not hold\n"
 
 
-def test_what_a_library_prints_does_not_spoil_the_document(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_library_prints_does_not_spoil_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     from astra_integrate.commands import output
 
     def fail() -> None:
         print("a banner")
         output.emit({"found": float("nan"), "text": "\udcff", "where": Path("/a"), "result": FOUND}, None, True)
 
-    failing(monkeypatch, fail)
-    assert cli.run(["fail", "--json"]) == 0
+    run = failing(fail)
+    assert run(["fail", "--json"]) == 0
     out, err = capsys.readouterr()
     document = json.loads(out)
     assert (document["found"], document["text"], document["where"]) == ("nan", "\udcff", "/a") and "a banner" in err
     assert document["result"] == {"output": "o", "candidate": "inf", "baseline": 0.0, "limit": 1.0, "mismatches": 2}
 
 
-def test_an_unforeseen_error_is_kept_in_a_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path
-) -> None:
-    failing(monkeypatch, KeyError("lost"))
-    assert cli.run(["fail"]) == 1
+def test_an_unforeseen_error_is_kept_in_a_file(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    run = failing(KeyError("lost"))
+    assert run(["fail"]) == 1
     out, err = capsys.readouterr()
     (kept,) = (home / "crashes").iterdir()
     assert out == "" and err == f"astra: Internal error: KeyError: 'lost'. Please report it and attach {kept}\n"
     assert "Traceback" in kept.read_text() and "KeyError" in kept.read_text() and __version__ in kept.read_text()
 
 
-def test_an_unforeseen_error_is_reported_even_without_a_home(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path
-) -> None:
+def test_an_unforeseen_error_is_reported_even_without_a_home(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     home.write_text("a file")
-    failing(monkeypatch, KeyError("lost"))
-    assert cli.run(["fail"]) == 1
+    run = failing(KeyError("lost"))
+    assert run(["fail"]) == 1
     kept = Path(capsys.readouterr().err.split()[-1])
     assert "KeyError" in kept.read_text()
     kept.unlink()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT])
-def test_what_the_machine_refuses_is_no_crash(
-    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path
-) -> None:
+def test_what_the_machine_refuses_is_no_crash(number: int, capsys: pytest.CaptureFixture[str], home: Path) -> None:
     def fail() -> None:
         try:
             raise OSError(number, os.strerror(number), "/some/file")
         except OSError as error:
             raise RuntimeError("while doing something") from error
 
-    failing(monkeypatch, fail)
-    assert cli.run(["fail"]) == 2
+    run = failing(fail)
+    assert run(["fail"]) == 2
     assert "/some/file" in capsys.readouterr().err and not (home / "crashes").exists()
 
 
@@ -235,8 +225,7 @@ def test_control_c_is_130_and_one_line(tmp_path: Path) -> None:
         "def wait():\n"
         "    print('waiting', flush=True)\n"
         "    time.sleep(60)\n"
-        "cli.build = lambda: app\n"
-        "cli.main(['wait'])\n"
+        "sys.exit(cli.run(['wait'], lambda: app))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "waiting\n"
@@ -262,7 +251,7 @@ def test_shell_completion_completes_commands() -> None:
 def test_start_up_is_fast_and_loads_no_heavy_library() -> None:
     code = (
         "import sys; from astra_integrate.cli import build; build()\n"
-        "print([m for m in ('clang', 'numpy', 'openai', 'jinja2', 'git', 'sqlite3', 'pygments', 'pydantic_settings') "
+        "print([m for m in ('clang', 'numpy', 'openai', 'jinja2', 'git', 'sqlite3', 'pydantic_settings') "
         "if m in sys.modules])"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

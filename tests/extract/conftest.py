@@ -34,12 +34,8 @@ def read_source(tmp_path_factory: pytest.TempPathFactory, toolchain) -> Callable
 def slice_of(read_source: Callable[..., Parsed]) -> Callable[..., Slice]:
     """``slice_of(files, host="op")`` or ``slice_of(files, kernel="k")``: the slice of a small source."""
 
-    def cut(
-        files: Files | str, *, host: str | None = None, kernel: str | None = None, unit: str = "unit.cu"
-    ) -> Slice:
+    def cut(files: Files | str, *, host: str | None = None, kernel: str | None = None, unit: str = "unit.cu") -> Slice:
         parsed = read_source(files, unit)
         return cut_slice(parsed, Target(kernel, host, host, (unit,)))
 
     return cut
-
-

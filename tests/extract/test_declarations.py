@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from pathlib import Path
 
 import pytest
@@ -83,10 +84,16 @@ BEGIN_SPACE
 __device__ int in_space() { return 1; }
 END_SPACE
 static_assert(WIDTH == 4);
+#define WRAP(...) __VA_ARGS__
+WRAP(__device__ int wrapped() { return 1; })
 using namespace outer;
 __host__ __device__ int both() { return 0; }
 constexpr int folded() { return 0; }
 void last(float* out) { LAUNCH(plain, out); }
+void with_macro(float* out) {
+#define INSIDE 1
+  LAUNCH(plain, out);
+}
 """
 
 
@@ -120,7 +127,7 @@ def test_every_extent_holds_exactly_the_text_and_its_digest(parsed: Parsed, foun
 
 def test_no_two_declarations_share_bytes(found: list[Declaration]) -> None:
     extents = sorted((d.extent.start, d.extent.end) for d in found)
-    assert all(first[1] <= second[0] for first, second in zip(extents, extents[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(extents))
 
 
 def test_order_is_that_of_the_unit(found: list[Declaration]) -> None:
@@ -148,6 +155,7 @@ def test_ids_are_unique_and_tell_the_place(found: list[Declaration]) -> None:
         ("is_same_v", "using std::is_same_v;"),
         ("plain", 'extern "C" __global__ void plain(float* out) {}'),
         ("in_space", "__device__ int in_space() { return 1; }"),
+        ("wrapped", "WRAP(__device__ int wrapped() { return 1; })"),
         ("table", "__constant__ float table[4];"),
         ("folded", "constexpr int folded() { return 0; }"),
     ],
@@ -210,6 +218,7 @@ def test_namespaces_are_the_enclosing_ones_with_an_anonymous_one_empty(found: li
         ("folded", "either"),
         ("first_number", "host"),
         ("half", "host"),
+        ("with_macro", "host"),
         ("last", "host"),
         ("LAUNCH", "macro"),
     ],
@@ -233,7 +242,7 @@ def test_crlf_and_bytes_that_are_no_utf8_keep_their_offsets(read_source) -> None
     content = (
         b"// caf\xe9 \xff\r\n"
         b"#define STEP(x) \\\r\n  ((x) + 1)\r\n"
-        b"__device__ const char* word() { return \"na\xefve } {\"; }  // \xe9\r\n"
+        b'__device__ const char* word() { return "na\xefve } {"; }  // \xe9\r\n'
         b"__global__ void after(int* out)\r\n{\r\n  *out = STEP(1); // \xb5\r\n}\r\n"
     )
     parsed = read_source({"unit.cu": content})
@@ -245,7 +254,12 @@ def test_crlf_and_bytes_that_are_no_utf8_keep_their_offsets(read_source) -> None
         assert declaration.text.encode("utf-8", "surrogateescape") == cut
 
 
-def test_only_own_files_count(read_source, tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
+def test_a_macro_inside_a_body_belongs_to_the_body(found: list[Declaration]) -> None:
+    assert not [d for d in found if "INSIDE" in d.names]
+    assert "#define INSIDE 1" in named(found, "with_macro").text
+
+
+def test_headers_come_where_they_are_included(read_source) -> None:  # type: ignore[no-untyped-def]
     parsed = read_source(
         {
             "own/unit.cu": '#include "part.cuh"\n__global__ void kernel(int* out) { *out = helper(); }\n',

@@ -91,7 +91,7 @@ def _loop(statement: Node, parents: tuple[Node, ...], function: Function, readin
 
 def _check_partition(first: Node, stride: Node, variable: Node, function: Function, reading: Reading) -> bool:
     """Raise where first and stride don't deal out 0, 1, 2 … to the threads; True for ``blockDim.x`` as the stride."""
-    terms = [resolved(term, function, reading) for term in sum_terms(first)]
+    terms = [resolved(term, function, reading) for term in sum_terms(value_of(first, function))]
     block = [term for term in terms if words(term) != "threadIdx.x"]
     if len(terms) - len(block) != 1 or len(block) > 1:
         raise NoMatch(f"{variable.name} starts at {reading.at(first)}, not at the thread's index", first.start)
@@ -132,15 +132,20 @@ def sum_terms(node: Node) -> list[Node]:
     return [node]
 
 
-def resolved(node: Node, function: Function, reading: Reading) -> str:
-    """The source text of ``node``, or the initialiser's where it is a variable that is set only there."""
+def value_of(node: Node, function: Function) -> Node:
+    """The initialiser of the variable that ``node`` is, where that is set only there; else ``node`` itself."""
     node = plain(node)
     variable = function.variables.get(node.refers) if node.refers is not None else None
     if variable is not None and variable.kind == "VAR_DECL" and variable.place not in function.changed:
         value = variable.initialiser
         if value is not None:
-            return resolved(value, function, reading)
-    return reading.at(node)
+            return value_of(value, function)
+    return node
+
+
+def resolved(node: Node, function: Function, reading: Reading) -> str:
+    """The source text of what ``node`` stands for."""
+    return reading.at(value_of(node, function))
 
 
 def words(text: str) -> str:

@@ -118,6 +118,7 @@ void add_region(const char* name, const void* begin, size_t bytes, size_t data, 
 
 extern "C" {
 
+#pragma GCC visibility push(default)  // what the worker calls
 void emu_setup(char* report_memory, int backwards) {
   emu::report = report_memory;
   emu::reported = 0;
@@ -135,12 +136,16 @@ void emu_setup(char* report_memory, int backwards) {
   for (int number : {SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGTRAP}) sigaction(number, &action, nullptr);
 }
 
+void emu_tail(uint64_t rows, uint64_t count) { emu::set_tail(rows, count); }
+
 void emu_region(const char* name, const void* begin, size_t bytes, int read_only) {
   emu::add_region(name, begin, bytes, bytes, read_only != 0);
 }
 
+#pragma GCC visibility pop
+
 // assert() in device or host code.
-__attribute__((visibility("hidden"))) void __assert_fail(const char* text, const char* file, unsigned line, const char*) {
+void __assert_fail(const char* text, const char* file, unsigned line, const char*) {
   emu::crash("assertion '%s' (%s:%u) failed in %s", text, file, line, emu::where());
 }
 

@@ -48,6 +48,8 @@ void (*body)(const void*) = nullptr;
 const void* body_context = nullptr;
 bool reverse = false;
 bool running = false;
+uint64_t tail_total = 0, tail_count = 0;
+bool tail_missed = false;
 char* dynamic_region = nullptr;
 char* dynamic_base = nullptr;
 size_t dynamic_bytes = 0;
@@ -312,6 +314,8 @@ void* shared_pointer(uint32_t address) {
   crash("an access through the shared address %#x, where nothing is", address);
 }
 void set_order(bool backwards) { reverse = backwards; }
+void set_tail(uint64_t rows, uint64_t count) { tail_total = rows, tail_count = count; }
+bool tail_unreached() { return tail_missed; }
 void opt_in(const void* kernel, size_t bytes) { opted_in[kernel] = bytes; }
 
 namespace {
@@ -356,12 +360,17 @@ cudaError_t run(const Launch& launch, void (*kernel_body)(const void*), const vo
   body_context = context;
   Block shared = shared_block();
   uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;
+  uint64_t skipped = 0;
+  if (tail_count) {
+    if (blocks < tail_total) tail_missed = true;
+    else skipped = blocks - std::min(blocks, tail_count * ((blocks + tail_total - 1) / tail_total));
+  }
   running = true;
-  for (uint64_t n = 0; n < blocks; ++n) {
-    uint64_t b = reverse ? blocks - 1 - n : n;
+  for (uint64_t n = tail_missed ? blocks : skipped; n < blocks; ++n) {
+    uint64_t b = reverse ? blocks - 1 - (n - skipped) : n;
     blockIdx = {static_cast<unsigned>(b % gridDim.x), static_cast<unsigned>(b / gridDim.x % gridDim.y),
                 static_cast<unsigned>(b / (uint64_t{gridDim.x} * gridDim.y))};
-    if (shared.size <= poison_each_block || n == 0) std::memset(shared.data, 0xFF, shared.size);
+    if (shared.size <= poison_each_block || n == skipped) std::memset(shared.data, 0xFF, shared.size);
     if (dynamic_bytes) std::memset(dynamic_base, 0xFF, dynamic_bytes);
     run_block(count);
   }

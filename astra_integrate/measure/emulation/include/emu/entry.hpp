@@ -82,6 +82,10 @@ int enter(R (*function)(P...), const emu_argument* arguments, int count) {
     note("%s", error.what());
     return 1;
   }
+  if (tail_unreached()) {
+    note("the launch has fewer blocks than rows, so that the last rows can't be run alone");
+    return 4;
+  }
   if (cudaError_t error = cudaGetLastError()) {
     note("after the call: %s", cudaGetErrorString(error));
     return 2;

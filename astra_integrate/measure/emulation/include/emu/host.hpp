@@ -31,6 +31,9 @@ namespace emu {
 cudaDeviceProp& device();
 void note(const char* format, ...) __attribute__((format(printf, 1, 2)));  // appended to the report
 void set_order(bool backwards);
+// Run only the blocks of the last `count` of `rows` rows of each launch (0: all blocks).
+void set_tail(uint64_t rows, uint64_t count);
+bool tail_unreached();  // a launch had fewer blocks than rows, so that no block belongs to a row
 void opt_in(const void* kernel, size_t dynamic_bytes);
 bool in_kernel();
 // Names a range of addresses, so that a fault there can be told; `data` bytes of it may be touched.
