@@ -15,6 +15,8 @@ from astra_integrate.agents.prompts import render
 from astra_integrate.records import Cost, Record
 
 R = TypeVar("R", bound=Record)
+# A reply with more braces before its JSON than this is code, not an answer in JSON.
+_OPENINGS = 200
 Ask = Callable[[Request], Reply]
 
 
@@ -39,7 +41,7 @@ def ask(asking: Ask, role: Role, input: Record, kind: type[R]) -> Answer[R]:
 def structured(text: str, kind: type[R]) -> tuple[R | None, str]:
     """A record out of JSON, bare or with fences and words around it; else why it isn't one."""
     reason = "no JSON object in the reply"
-    for start in (match.start() for match in re.finditer(r"\{", text[:200_000])):
+    for start in [match.start() for match in re.finditer(r"\{", text)][:_OPENINGS]:
         try:
             document, _ = json.JSONDecoder().raw_decode(text[start:])
         except (ValueError, RecursionError):

@@ -41,6 +41,7 @@ def start(spec: str, kernel: str, settings: Settings) -> RunResult:
     Raises :class:`BadInput` before any run exists where the source or the name leads nowhere.
     """
     source, target = locate(spec, kernel, settings)
+    open_model(settings.model, settings)
     options = {"arch": settings.arch, "model": settings.model, "rounds": settings.rounds, "seed": settings.seed}
     with Store(settings.home) as store, store.create(spec, kernel, target.op, options) as run:
         return _carry(run, source, target, settings)

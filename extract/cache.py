@@ -24,7 +24,7 @@ from astra_integrate.records.base import Record
 _KEPT = 4
 # The modules that decide what a unit's result says.
 _READING = (
-    *("worker", "parsing", "locations", "declarations", "extents", "lexing", "kernel_record", "kernels"),
+    *("worker", "parsing", "locations", "declarations", "extents", "lexing", "kernel_record", "body_hash", "kernels"),
     *("launches", "kernel_search", "sites", "cursors", "cpp_text", "demangle"),
 )
 

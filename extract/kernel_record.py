@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from clang.cindex import CursorKind, TypeKind
 
+from astra_integrate.extract.body_hash import body_hash
 from astra_integrate.extract.declarations import Found, is_global
 from astra_integrate.extract.lexing import head
-from astra_integrate.records import Kernel, Parameter, TemplateParameter, digest_of
+from astra_integrate.records import Kernel, Parameter, TemplateParameter
 
 _TEMPLATE_KINDS: dict[Any, Literal["type", "value", "template"]] = {
     CursorKind.TEMPLATE_TYPE_PARAMETER: "type",
@@ -38,8 +39,9 @@ def kernel_record(found: Found, unit: str) -> Kernel:
             if child.kind in _TEMPLATE_KINDS
         ),
         attributes=tuple(child.kind.name for child in cursor.get_children() if child.kind.is_attribute()),
-        signature=" ".join(opening.split()),
-        body_hash=digest_of(declaration.text[len(opening) :].encode("utf-8", "surrogateescape")),
+        # A comment in the head may hold bytes that are no UTF-8; a record's JSON can't.
+        signature=" ".join(opening.split()).encode("utf-8", "replace").decode("utf-8"),
+        body_hash=body_hash(declaration.text),
         units=(unit,),
     )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from astra_integrate.extract import cpp_text
 from astra_integrate.extract.declarations import Found, is_global
 from astra_integrate.extract.kernel_record import kernel_record
-from astra_integrate.records import Kernel, digest_of
+from astra_integrate.records import Kernel
 
 
 def kernels(found: Sequence[Found], unit: str) -> tuple[Kernel, ...]:
@@ -25,17 +23,8 @@ def kernels(found: Sequence[Found], unit: str) -> tuple[Kernel, ...]:
             if not is_global(cursor) or not cursor.is_definition():
                 continue
             record = kernel_record(Found(entry.declaration, (cursor,)), unit)
-            # A comment in the head may hold bytes that are no UTF-8; a record's JSON can't.
-            signature = record.signature.encode("utf-8", "replace").decode("utf-8")
-            record = record.model_copy(update={"body_hash": body_hash(entry.declaration.text), "signature": signature})
             seen.setdefault((record.name, record.extent.file, record.extent.start, cursor.displayname), record)
     return tuple(seen.values())
-
-
-def body_hash(text: str) -> str:
-    """SHA-256 of a declaration's text without comments and with every run of white space as one space."""
-    plain = cpp_text.blank(text.replace("\\\r\n", " ").replace("\\\n", " "))
-    return digest_of(re.sub(r"\s+", " ", plain).strip().encode("utf-8", "surrogateescape"))
 
 
 def merged(several: Sequence[Sequence[Kernel]]) -> tuple[Kernel, ...]:

@@ -165,12 +165,17 @@ def _found_applied(data: bytes, edits: Sequence[Edit], exact: bool) -> bool:
             return False
         shift += len(held) - (edit.extent.end - edit.extent.start)
         shifts.append((edit.extent.end, shift))
-    for extent in (extent for edit in edits for extent in edit.context):
-        # A context that an edit changes can't be checked any more; one that merely moved can.
-        overlapped = any(e.extent.start < extent.end and e.extent.end > extent.start for e in edits)
-        if not overlapped and not _unchanged(data, extent, _shift_at(shifts, extent.start)):
+    for edit in edits:
+        # A context that an edit changes can't be checked any more; one that merely moved can, and one is needed:
+        # the new text alone may stand there by chance.
+        moved = [extent for extent in edit.context if not any(_overlap(extent, other.extent) for other in edits)]
+        if not moved or not all(_unchanged(data, extent, _shift_at(shifts, extent.start)) for extent in moved):
             return False
     return True
+
+
+def _overlap(context: Extent, edited: Extent) -> bool:
+    return edited.start < context.end and edited.end > context.start
 
 
 def _shift_at(shifts: Sequence[tuple[int, int]], place: int) -> int:
@@ -183,7 +188,7 @@ def _unchanged(data: bytes, extent: Extent, shift: int) -> bool:
 
 def _check_original(data: bytes, edits: Sequence[Edit]) -> None:
     for edit in edits:
-        for extent in (edit.extent, *edit.context):
+        for extent in (*edit.context, edit.extent):
             if extent.end > len(data) or not _unchanged(data, extent, 0):
                 raise CheckFailed(
                     f"{extent.file} has changed: bytes {_range(extent)} are not those that the edit was made for",

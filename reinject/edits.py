@@ -11,6 +11,9 @@ from astra_integrate.errors import BadInput, CheckFailed
 from astra_integrate.records import Declaration, Edit, Extent, Lowering, Slice
 from astra_integrate.reinject.apply import digest, patched
 
+# Bytes on each side of an edit that must be as they were.
+_NEAR = 64
+
 
 def edits_for(slice: Slice, lowering: Lowering) -> tuple[Edit, ...]:
     """The edits that put ``lowering`` into the slice's source, in the order of files and places.
@@ -49,7 +52,11 @@ def edits_for(slice: Slice, lowering: Lowering) -> tuple[Edit, ...]:
 
 
 def sealed(root: Path, edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """``edits`` with the digests of their whole files under ``root`` before and after; sorted by place."""
+    """``edits`` tied to the files under ``root``; sorted by place.
+
+    Each gets the digests of its whole file before and after, and the bytes on both sides as context:
+    these tell an edited file from an untouched one where the file has changed elsewhere.
+    """
     by_file: dict[str, list[Edit]] = {}
     for edit in edits:
         by_file.setdefault(edit.extent.file, []).append(edit)
@@ -57,9 +64,16 @@ def sealed(root: Path, edits: Iterable[Edit]) -> tuple[Edit, ...]:
     for file in sorted(by_file):
         data = (root / file).read_bytes()
         own = sorted(by_file[file], key=lambda e: (e.extent.start, e.extent.end > e.extent.start))
-        update = {"before": digest(data), "after": digest(patched(data, own))}
-        done += [edit.model_copy(update=update) for edit in own]
+        before, after = digest(data), digest(patched(data, own))
+        for edit in own:
+            context = dict.fromkeys([*edit.context, *_sides(data, edit.extent)])
+            done.append(edit.model_copy(update={"before": before, "after": after, "context": tuple(context)}))
     return tuple(done)
+
+
+def _sides(data: bytes, extent: Extent) -> list[Extent]:
+    places = [(max(0, extent.start - _NEAR), extent.start), (extent.end, min(len(data), extent.end + _NEAR))]
+    return [Extent(file=extent.file, start=a, end=b, bytes_digest=digest(data[a:b])) for a, b in places if a < b]
 
 
 class _Files:

@@ -224,11 +224,12 @@ def _instantiations(slice: Slice, candidate: Candidate, renames: Sequence[Rename
     found: list[str] = []
     for instantiation in slice.instantiations:
         own = plain(instantiation.partition("<")[0])
-        wanted = [names[own]] if own in names else []
+        head, bracket, given = instantiation.partition("<")
+        arguments = rename(given, others)
+        # A changed function that is a template argument makes a new kernel out of one that keeps its name.
+        wanted = [names.get(own, own)] if own in names or arguments != given else []
         if own == main:
             wanted += [names[name] for name in _launched(candidate) if name in names and name not in kernels]
-        head, bracket, arguments = instantiation.partition("<")
-        arguments = rename(arguments, others)
         found += [f"{head[: len(head) - len(own)]}{name}{bracket}{arguments}" for name in wanted]
     return tuple(dict.fromkeys(found))
 

@@ -17,13 +17,23 @@ import numpy as np
 from ..errors import BadInput, NotMeasured
 from ..extract.render import op_text
 from ..progress import step
-from ..records import CompileFlags, Correctness, CorrectnessVerdict, Lowering, Slice, Workload, WorkloadResult, digest_of
+from ..records import (
+    CompileFlags,
+    Correctness,
+    CorrectnessVerdict,
+    Lowering,
+    Slice,
+    Workload,
+    WorkloadResult,
+    digest_of,
+)
 from ..settings import Settings
 from ..toolchain.discovery import Toolchain
 from . import jobs, oracle
 from .emulation.build import HERE, EmulationCompileError, build
 from .jobs import Order, Outcome
 from .judge import dummies, judge
+from .values import Array
 
 ORDERS: tuple[Order, ...] = ("forward", "reverse")
 PASS: CorrectnessVerdict = "correct under emulation"
@@ -119,7 +129,9 @@ def _check(
 
 
 def _need(error: EmulationCompileError) -> str:
-    return f"{error.lacking}, which the emulation lacks" if error.lacking else f"something that it lacks ({error.message})"
+    return (
+        f"{error.lacking}, which the emulation lacks" if error.lacking else f"something that it lacks ({error.message})"
+    )
 
 
 def _judge_all(
@@ -170,7 +182,7 @@ def _oracle(workload: Workload, run: int) -> dict[str, object]:
     return {name: value for name, value in made.items() if name in tensors}
 
 
-def _widened(values: jobs.Array) -> jobs.Array:
+def _widened(values: Array) -> Array:
     return values.astype("int64" if values.dtype.kind in "iub" else "float64")
 
 
@@ -189,14 +201,22 @@ def _result(workload: Workload, order: Order, got: Outcome, own: Outcome, forwar
         reference = _oracle(workload, run)
         for argument in jobs.outputs(workload):
             name = argument.name
-            found = judge(argument, comparators[name], got.outputs[run][name], own.outputs[run][name], reference.get(name))
+            found = judge(
+                argument, comparators[name], got.outputs[run][name], own.outputs[run][name], reference.get(name)
+            )
             errors.append(found.error)
             if not found.fault:
                 continue
             if run and (got.outputs[run][name].tobytes() == got.outputs[0][name].tobytes()):
-                return result("cheats", f"{name}: output does not follow input (second call gives the first's)", errors=errors)
+                return result(
+                    "cheats", f"{name}: output does not follow input (second call gives the first's)", errors=errors
+                )
             hint = ""
-            if order == "reverse" and forward.status == "ok" and forward.outputs[run][name].tobytes() != got.outputs[run][name].tobytes():
+            if (
+                order == "reverse"
+                and forward.status == "ok"
+                and forward.outputs[run][name].tobytes() != got.outputs[run][name].tobytes()
+            ):
                 hint = "; the result depends on the order of threads: a barrier may be missing"
             return result("wrong", found.fault + hint, errors=errors)
     return result(PASS, errors=errors)
@@ -228,14 +248,18 @@ def _summary(workloads: Sequence[Workload], results: Sequence[WorkloadResult]) -
     for verdict in ("cheats", "crashes", "times out", "wrong"):
         for r in results:
             if r.verdict == verdict:
-                return Correctness(verdict=r.verdict, detail=f"{r.workload}, {r.order}: {r.detail}", results=tuple(results))
+                return Correctness(
+                    verdict=r.verdict, detail=f"{r.workload}, {r.order}: {r.detail}", results=tuple(results)
+                )
     failing = sorted({r.workload for r in results if r.verdict == "baseline fails"})
     for r in results:
         if r.verdict == "baseline fails" and role[r.workload] == "representative":
             return Correctness(verdict="baseline fails", detail=f"{r.workload}: {r.detail}", results=tuple(results))
     unrun = sorted({f"{r.workload}: {r.detail}" for r in results if r.verdict == "not run"})
     if not any(r.verdict == PASS and role[r.workload] == "representative" for r in results):
-        return Correctness(verdict="not run", detail=unrun[0] if unrun else "no representative workload", results=tuple(results))
+        return Correctness(
+            verdict="not run", detail=unrun[0] if unrun else "no representative workload", results=tuple(results)
+        )
     notes = [f"{len(workloads)} workloads in {len(ORDERS)} thread orders"]
     if failing:
         notes.append(f"{len(failing)} edges fail in the unmodified op too ({', '.join(failing)})")

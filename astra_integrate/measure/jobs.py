@@ -78,7 +78,7 @@ def run(
         parameters: how many arguments the host function takes; a workload's further scalars are left out.
         folder: for the worker's files; they are removed as they are read.
         settings: limit of memory.
-        seconds: limit of each job.
+        seconds: limit of each job; small jobs get less, so that a hang is found soon.
         finished: called after each job.
 
     Raises:
@@ -97,10 +97,10 @@ def run(
             rows = max((a.shape[0] for a in tensors if a.shape), default=0)
             jobs.append(
                 {"id": name, "library": str(library), "order": order, "arguments": arguments, "runs": files}
-                | {"rows": rows, "tail": workload.tail_rows}
+                | {"rows": rows, "tail": workload.tail_rows, "seconds": min(seconds, _patience(tensors))}
             )
     path = folder / "jobs.json"
-    limits = {"seconds": seconds, "bytes": settings.worker_bytes}
+    limits = {"bytes": settings.worker_bytes}
     path.write_text(json.dumps({"limits": limits, "jobs": jobs}), encoding="utf-8")
     found: dict[tuple[str, Order], Outcome] = {}
     for line in _worker(path):
@@ -111,6 +111,11 @@ def run(
     for name, (workload, order) in names.items():
         found.setdefault((workload.id, order), Outcome("crash", f"the worker ended before job {name}", 0.0))
     return found
+
+
+def _patience(tensors: Sequence[TensorArgument]) -> float:
+    """Seconds that a job may take: a hundred times what the emulation's slowest kernels need."""
+    return 10.0 + sum(values.span_elements(a) for a in tensors) / 1e5
 
 
 def _worker(path: Path) -> list[str]:

@@ -58,7 +58,11 @@ def judge(
 def dummies(argument: TensorArgument, given: Mapping[str, Array], other: Array) -> dict[str, Array]:
     """Outputs that no right comparison may pass: zeros, poison, a copy of an input, another call's result."""
     raw = np.full(other.nbytes, poison_byte(argument.dtype), dtype=np.uint8)
-    made = {"zeros": np.zeros_like(other), "poison": raw.view(other.dtype).reshape(other.shape), "another call's": other}
+    made = {
+        "zeros": np.zeros_like(other),
+        "poison": raw.view(other.dtype).reshape(other.shape),
+        "another call's": other,
+    }
     for name, values in given.items():
         if values.dtype == other.dtype and values.size >= other.size:
             made[f"a copy of {name}"] = values.reshape(-1)[: other.size].reshape(other.shape)
@@ -71,7 +75,9 @@ def _bits(argument: TensorArgument, got: Array, baseline: Array, reference: Arra
     count = int(wrong.any(axis=-1).sum())
     own = int((_raw(baseline) != _raw(wanted)).any(axis=-1).sum())
     limit = 0 if not has_oracle else own
-    error = OutputError(output=argument.name, candidate=count, baseline=own, limit=limit, mismatches=max(0, count - limit))
+    error = OutputError(
+        output=argument.name, candidate=count, baseline=own, limit=limit, mismatches=max(0, count - limit)
+    )
     if count <= limit:
         return Judgement(error)
     return Judgement(error, _tell(argument, got, wrong.any(axis=-1).reshape(got.shape), wanted, "bits"))
@@ -86,7 +92,9 @@ def _error(argument: TensorArgument, got: Array, baseline: Array, oracle: Array,
     excused = _kind(own) != _kind(wanted)
     # Where the unmodified op itself isn't of the oracle's kind, its own value is as good.
     with np.errstate(all="ignore"):
-        like_baseline = (_kind(value) == _kind(own)) & (~np.isfinite(own) | (np.abs(value - own) <= 2 * base(argument) * np.abs(own)))
+        like_baseline = (_kind(value) == _kind(own)) & (
+            ~np.isfinite(own) | (np.abs(value - own) <= 2 * base(argument) * np.abs(own))
+        )
     finite = np.isfinite(wanted) & np.isfinite(value)
     scale = _scale(argument, oracle)
     with np.errstate(all="ignore"):
@@ -108,7 +116,9 @@ def _error(argument: TensorArgument, got: Array, baseline: Array, oracle: Array,
         return Judgement(figures, _tell(argument, got, wrong, oracle, f"relative error {error[wrong].max():.2g}"))
     if mean > mean_limit and not differential:
         figures = figures.model_copy(update={"candidate": mean, "limit": mean_limit, "mismatches": got.size})
-        return Judgement(figures, f"{argument.name}: mean error {mean:.2g}, where {mean_limit:.2g} is allowed: reduced precision")
+        return Judgement(
+            figures, f"{argument.name}: mean error {mean:.2g}, where {mean_limit:.2g} is allowed: reduced precision"
+        )
     return Judgement(figures)
 
 
@@ -164,4 +174,6 @@ def _tell(argument: TensorArgument, got: Array, wrong: Array, wanted: Array, how
         return f"{argument.name}: output not written at {where}"
     if count == got.size and not np.any(got.astype(np.float64)):
         return f"{argument.name}: all zeros"
-    return f"{argument.name}: wrong at {where}: {float(got[place]):.6g} where {float(wanted[place]):.6g} is right; {how}"
+    return (
+        f"{argument.name}: wrong at {where}: {float(got[place]):.6g} where {float(wanted[place]):.6g} is right; {how}"
+    )

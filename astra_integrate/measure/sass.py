@@ -24,7 +24,7 @@ _OPCODE = re.compile(r"^(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)")
 _TARGET = re.compile(r"\b0x[0-9a-f]+\b")
 _SYMBOL = re.compile(r"`\([^)]*\)")
 # Banks that hold the module's own data: where a kernel's part of it lies depends on its neighbours.
-_MODULE_BANK = re.compile(r"\bc\[(0x[34])\]\[(0x[0-9a-f]+)\]")
+_MODULE_BANK = re.compile(r"\bc\[(?P<bank>0x[34])\]\[(?:(?P<register>U?R\w+)\+?)?(?P<offset>0x[0-9a-f]+)?\]")
 _CONTROL_FLOW = {"BRA", "BRX", "BRXU", "BSSY", "CALL", "JMP", "JMX", "RET", "SSY", "PBK", "PCNT", "PRET", "WARPSYNC"}
 
 
@@ -77,17 +77,18 @@ def normalised(code: Sequence[Instruction]) -> tuple[str, ...]:
 
     Registers, immediates, predicates and address expressions stay. Branch targets become the index of
     the instruction they lead to, symbols become ``S``, offsets into the module's constant banks are
-    numbered in order of appearance.
+    numbered in order of appearance, so which element of a constant table is read first is not told.
     """
     index = {instruction.offset: number for number, instruction in enumerate(code)}
-    module: dict[str, str] = {}
+    module: dict[tuple[str, str], int] = {}
 
     def target(match: re.Match[str]) -> str:
         place = index.get(int(match[0], 16))
         return match[0] if place is None else f"L{place}"
 
     def bank(match: re.Match[str]) -> str:
-        return module.setdefault(match[0], f"c[{match[1]}][#{len(module)}]")
+        place = module.setdefault((match["bank"], match["offset"] or "0x0"), len(module))
+        return f"c[{match['bank']}][{match['register'] or ''}#{place}]"
 
     lines: list[str] = []
     for instruction in code:

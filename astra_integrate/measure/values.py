@@ -42,7 +42,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """The numpy (or ml_dtypes) type of a dtype name; raises :class:`BadInput` for an unknown one."""
     if dtype not in _DTYPES:
         raise BadInput(f"Unknown dtype {dtype!r}", f"Use one of {', '.join(_DTYPES)}")
-    return np.dtype(_DTYPES[dtype])
+    kind: np.dtype[Any] = np.dtype(_DTYPES[dtype])
+    return kind
 
 
 def is_float(dtype: str) -> bool:
@@ -57,7 +58,12 @@ def ulp(dtype: str) -> float:
 
 def largest(dtype: str) -> float:
     """The largest finite value."""
-    return float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
+    return float(_finfo(dtype).max)
+
+
+def _finfo(dtype: str) -> Any:
+    finfo: Any = ml_dtypes.finfo
+    return finfo(numpy_dtype(dtype))
 
 
 def poison_byte(dtype: str) -> int:
@@ -142,7 +148,7 @@ def gaps_intact(argument: TensorArgument, data: bytes) -> bool:
 
 def _view(argument: TensorArgument, memory: NDArray[np.uint8]) -> NDArray[np.uint8]:
     each = numpy_dtype(argument.dtype).itemsize
-    steps = tuple(stride * each for stride in strides_of(argument)) + (1,)
+    steps = (*(stride * each for stride in strides_of(argument)), 1)
     return np.lib.stride_tricks.as_strided(memory, (*argument.shape, each), steps)
 
 
@@ -183,7 +189,7 @@ def _special(rng: np.random.Generator, a: TensorArgument) -> Array:
     if not values.size:
         return values
     peak = largest(a.dtype) if is_float(a.dtype) else 127.0
-    tiny = float(ml_dtypes.finfo(numpy_dtype(a.dtype)).smallest_subnormal) if is_float(a.dtype) else 0.0
+    tiny = float(_finfo(a.dtype).smallest_subnormal) if is_float(a.dtype) else 0.0
     odd: Sequence[float] = (0.0, -0.0, peak, -peak, np.inf, -np.inf, np.nan, tiny, -tiny, 80.0, -80.0, 20.0, -20.0)
     rows = values.reshape(-1, a.shape[-1] if a.shape else 1)
     # Most rows stay normal: what is special in one must not leak into another.

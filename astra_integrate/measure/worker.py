@@ -11,6 +11,7 @@ open connections, and kill processes. Candidates are device code; that is checke
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -56,9 +57,7 @@ class _Argument(ctypes.Structure):
 
 
 def _map(size: int) -> int:
-    address = _libc.mmap(
-        None, size, _PROT_READ | _PROT_WRITE, _MAP_SHARED | _MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0
-    )
+    address = _libc.mmap(None, size, _PROT_READ | _PROT_WRITE, _MAP_SHARED | _MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0)
     if address is None or address == ctypes.c_void_p(-1).value:
         raise MemoryError(f"no {size} bytes of memory for a tensor")
     return int(address)
@@ -81,6 +80,7 @@ class Region:
     start: int = 0
 
     def __post_init__(self) -> None:
+        """Map the memory and fill the slack; raises ``MemoryError``."""
         self.whole = max(PAGE, -(-(self.span + self.offset) // PAGE) * PAGE)
         self.base = _map(self.whole + 2 * PAGE) + PAGE
         _libc.mprotect(self.base - PAGE, PAGE, _PROT_NONE)
@@ -159,11 +159,10 @@ def _drive(
             given = {int(position): (folder / name).read_bytes() for position, name in files.items()}
             for position, data in given.items():
                 regions[position].fill(data)
-            try:
+            # Where the child is gone already, waiting for it tells why.
+            with contextlib.suppress(BrokenPipeError):
                 os.write(go_write, b"g")
-            except BrokenPipeError:
-                pass  # the child is gone; waiting for it tells why
-            code = _wait(child, done_read, limits["seconds"])
+            code = _wait(child, done_read, job["seconds"])
             outcome["report"] = ctypes.string_at(report).decode("utf-8", "replace")
             outcome["status"] = code if isinstance(code, str) else _STATUS.get(code, "crash")
             if outcome["status"] != "ok":
@@ -232,7 +231,7 @@ def _child(
 ) -> None:
     """Never returns: the code that is tried must not reach the parent's Python."""
     try:
-        _limit(limits)
+        _limit(job["seconds"], limits["bytes"])
         library = ctypes.CDLL(job["library"])
         library.emu_setup(ctypes.c_void_p(report), ctypes.c_int(job["order"] == "reverse"))
         library.emu_tail(ctypes.c_uint64(job["rows"]), ctypes.c_uint64(job["tail"]))
@@ -286,14 +285,14 @@ def _fill(target: _Argument, argument: dict[str, Any], region: Region | None, ke
         target.text = text
 
 
-def _limit(limits: dict[str, Any]) -> None:
+def _limit(wall: float, memory: int) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
-    seconds = max(1, int(limits["seconds"]) + 1)
+    seconds = max(1, int(wall) + 1)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 2))
-    resource.setrlimit(resource.RLIMIT_AS, (limits["bytes"], limits["bytes"]))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 

@@ -51,7 +51,8 @@ def test_the_block_that_defines_the_kernel_is_taken_with_its_new_helper(slice_: 
 def test_neither_the_first_nor_the_last_block_is_taken_by_its_place(slice_: Slice) -> None:
     quoted = "for (int c = threadIdx.x; c < width; c += blockDim.x) out[base + c] = in[base + c] * gain;"
     with_fence = FASTER.replace("{\n", "{\n  // note: ``` inside a comment must not end the block\n", 1)
-    reply = f"The slow part:\n{fenced(quoted)}\nReplacement:\n{fenced(with_fence)}\n{fenced('lib.scale(x)', label='python')}"
+    usage = fenced("lib.scale(x)", label="python")
+    reply = f"The slow part:\n{fenced(quoted)}\nReplacement:\n{fenced(with_fence)}\n{usage}"
     assert only(read_answer(reply, slice_)) == with_fence
 
 

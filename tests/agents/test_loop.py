@@ -1,4 +1,4 @@
-"""The loop with scripted answers and with the rules: what it tries, when it stops, and that it can be killed anywhere."""
+"""The loop with scripted answers and with the rules: what it tries, when it stops, that it can be killed anywhere."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from astra_integrate.extract.kernels import body_hash, kernels, merged
+from astra_integrate.extract.body_hash import body_hash
+from astra_integrate.extract.kernels import kernels, merged
 
 ROWS = """\
 #include <type_traits>
@@ -50,7 +51,7 @@ def test_comments_and_strings_hold_no_kernels(read_source):
 
 
 def test_parameters_and_template_parameters(read_source):
-    found = [k for k in found_in(read_source(ROWS)) if k.name == "shift"][0]
+    found = next(k for k in found_in(read_source(ROWS)) if k.name == "shift")
     assert [(p.name, p.direction) for p in found.parameters] == [("in", "in"), ("out", "inout")]
     assert [(t.name, t.kind, t.type) for t in found.template_parameters] == [("T", "type", ""), ("N", "value", "int")]
 
@@ -79,10 +80,10 @@ __global__ void old(float* data) { data[0] = 2; }
 
 
 def test_equal_names_in_anonymous_namespaces_of_two_files_stay_two(read_source):
-    header = "namespace parts { namespace { __global__ void copy(float* a) { a[0] = 1; } } }\n"
+    anonymous = "namespace %s { namespace { __global__ void copy(float* a) { a[0] = 1; } } }\n"
     files = {
-        "unit.cu": '#include "other.cuh"\nnamespace more { namespace { __global__ void copy(float* a) { a[1] = 2; } } }\n',
-        "other.cuh": header,
+        "unit.cu": '#include "other.cuh"\n' + anonymous % "more",
+        "other.cuh": anonymous % "parts",
     }
     found = merged([found_in(read_source(files))])
     assert sorted((k.name, k.extent.file) for k in found) == [("more::copy", "unit.cu"), ("parts::copy", "other.cuh")]

@@ -13,8 +13,8 @@ from astra_integrate.extract.render import device_text, op_text
 from astra_integrate.extract.slicing import make_slice
 from astra_integrate.frameworks.base import Target
 from astra_integrate.measure.compile import cubin
+from astra_integrate.measure.sass import disassemble, same_code
 from astra_integrate.records import Slice
-from astra_integrate.settings import load
 
 TWO_OPS = {
     "unit.cu": """\
@@ -217,6 +217,26 @@ def test_a_just_in_time_kernel_is_cut_and_compiles(sglang_0_5_23, settings_, too
     assert compiled(slice, toolchain, tmp_path).stat().st_size > 0
 
 
-def test_no_unit_is_a_clear_refusal(vllm_0_33, toolchain) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.network
+@pytest.mark.slow
+@pytest.mark.parametrize("op", ["silu_and_mul", "fused_add_rms_norm", "merge_attn_states"])
+def test_the_slice_is_the_kernel_to_the_last_instruction(  # type: ignore[no-untyped-def]
+    vllm_0_33, op: str, settings_, toolchain, tmp_path: Path
+) -> None:
+    root = Path(vllm_0_33.root)
+    (target,) = frameworks.get("vllm").find(root, op)
+    slice = make_slice(vllm_0_33, target, settings_, toolchain)
+    text = device_text(slice, keep=slice.instantiations).text
+    alone = disassemble(cubin(text, slice.flags, slice.arch, toolchain, tmp_path), toolchain)
+    unit = (root / slice.unit).read_text()
+    folder = str((root / slice.unit).parent)
+    flags = slice.flags.model_copy(update={"include_dirs": (*slice.flags.include_dirs, folder)})
+    whole = disassemble(cubin(unit, flags, slice.arch, toolchain, tmp_path, root=root), toolchain)
+    assert len(alone) >= len(slice.instantiations)
+    assert [symbol for symbol, code in alone.items() if not same_code(code, whole[symbol])] == []
+
+
+@pytest.mark.network
+def test_no_unit_is_a_clear_refusal(vllm_0_33, settings_, toolchain) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(BadInput, match="can't be sliced"):
-        make_slice(vllm_0_33, Target("nothing", None, None, ()), load(), toolchain)
+        make_slice(vllm_0_33, Target("nothing", None, None, ()), settings_, toolchain)

@@ -57,7 +57,7 @@ def test_only_the_lines_that_differ_are_edited(unit: Slice) -> None:
     new = host.text.replace("k<<<1, 1>>>(p);", "k_m<<<1, 32>>>(p);\n  check();")
     (edit,) = edits_for(unit, _lowering(unit, new))
     assert edit.text == "  k_m<<<1, 32>>>(p);\n  check();\n"
-    assert edit.context == (host.extent,)
+    assert edit.context[0] == host.extent
     before = (Path(unit.source.root) / "a.cu").read_bytes()
     assert _result(unit, _lowering(unit, new)) == before.replace(host.text.encode(), new.encode())
 
@@ -114,7 +114,10 @@ def test_above_a_block_comment_but_not_above_one_that_belongs_to_other_code(cut)
 
 
 def test_a_file_with_crlf_and_bytes_that_are_no_utf8_keeps_both(cut) -> None:  # type: ignore[no-untyped-def]
-    text = b"//! k device kernel\r\n__global__ void k() {}  // \xe9t\xe9\r\n\r\n//! op host\r\nvoid op() {\r\n  k<<<1, 1>>>(); // \xff\r\n}\r\n"
+    text = (
+        b"//! k device kernel\r\n__global__ void k() {}  // \xe9t\xe9\r\n\r\n"
+        b"//! op host\r\nvoid op() {\r\n  k<<<1, 1>>>(); // \xff\r\n}\r\n"
+    )
     slice = cut({"a.cu": text}, "op", kernel="k")
     host = slice.declarations[-1]
     new = host.text.replace("\r\n", "\n").replace("k<<<", "k_m<<<")
@@ -127,7 +130,10 @@ def test_a_file_with_crlf_and_bytes_that_are_no_utf8_keeps_both(cut) -> None:  #
 
 
 def test_a_line_with_another_end_than_its_neighbours_keeps_it(cut) -> None:  # type: ignore[no-untyped-def]
-    text = b"//! k device kernel\n__global__ void k() {}\n\n//! op host\nvoid op() {\r\n  a();\n  k<<<1, 1>>>();\r\n  b();\n}\n"
+    text = (
+        b"//! k device kernel\n__global__ void k() {}\n\n"
+        b"//! op host\nvoid op() {\r\n  a();\n  k<<<1, 1>>>();\r\n  b();\n}\n"
+    )
     slice = cut({"a.cu": text}, "op", kernel="k")
     new = slice.declarations[-1].text.replace("\r\n", "\n").replace("k<<<", "k_m<<<")
     result = _result(slice, _lowering(slice, new))

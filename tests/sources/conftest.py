@@ -8,6 +8,7 @@ import json
 import re
 import tarfile
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class LocalIndex:
     ranges: bool = True
     cut: int = 0
     failing: int = 0
+    slow: float = 0.0
+    short: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
@@ -101,6 +104,7 @@ def _handler(index: LocalIndex) -> type[BaseHTTPRequestHandler]:
             if path.startswith("/simple/"):
                 page = index.page(path.removeprefix("/simple/").strip("/"))
                 return self.answer(200, page[1], page[0]) if page else self.answer(404, b"")
+            time.sleep(index.slow)
             body = index.files.get(path.removeprefix("/files/"))
             if body is None:
                 return self.answer(404, b"")
@@ -109,7 +113,7 @@ def _handler(index: LocalIndex) -> type[BaseHTTPRequestHandler]:
                 return self.answer(200, body)
             first, last = _bounds(wanted, len(body))
             told = f"bytes {first}-{last}/{len(body)}"
-            return self.answer(206, body[first : last + 1], Content_Range=told)
+            return self.answer(206, body[first : last + 1 - index.short], Content_Range=told)
 
     return Handler
 

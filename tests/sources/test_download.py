@@ -108,6 +108,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_nothing(index, settings):
 
 def test_two_processes_share_one_download(index, settings):
     index.add(NAME, os.urandom(1 << 20))
+    index.slow = 1.0
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=fetch_in_process, args=(str(settings.home), index.url)) for _ in range(2)]
     for worker in workers:

@@ -49,7 +49,8 @@ class Upstream:
 
 @pytest.fixture
 def upstream(tmp_path, small, monkeypatch):
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    (tmp_path / "gitconfig").touch()
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     made = Upstream(tmp_path)
     small.repository = str(made.bare)
     made.first = made.commit("one", VERSION="1.0.dev", kernels__scale="x")
@@ -59,8 +60,9 @@ def upstream(tmp_path, small, monkeypatch):
     made.run("tag", "-a", "v1.1.0", "-m", "annotated")
     (made.work / "kernels/scale.cu").write_text("y\r\nz\n")
     (made.work / "link.cu").symlink_to("kernels/scale.cu")
-    made.third = made.commit("three", VERSION="1.2.dev")
+    made.third = made.commit("three", VERSION="1.2.dev", kernels__plain="a\nb\n")
     made.push()
+    (tmp_path / "gitconfig").write_text("[core]\n\tautocrlf = true\n")  # a user's setting that must not count
     return made
 
 
@@ -84,6 +86,7 @@ def test_a_branch_brings_the_stored_bytes_and_links(upstream, small, settings):
     source = take(small, "main", settings)
     assert source.version == f"1.2.dev+g{upstream.third[:8]}"
     assert Path(source.root, "kernels/scale.cu").read_bytes() == b"y\r\nz\n"
+    assert Path(source.root, "kernels/plain").read_bytes() == b"a\nb\n"
     assert os.readlink(Path(source.root, "link.cu")) == "kernels/scale.cu"
 
 

@@ -27,7 +27,9 @@ def need(**changes) -> HeaderNeed:
 def big(index, zipped):
     """A wheel of 6 MB whose headers lie in two places between libraries."""
     content = {"big/lib/one.so": os.urandom(2 << 20)}
-    content |= {f"big/include/a/{number}.h": f"int a{number};".encode() * 40 for number in range(50)}
+    for number in range(50):
+        content[f"big/include/a/{number}.h"] = f"int a{number};".encode() * 40
+        content[f"big/code/{number}.py"] = os.urandom(100)
     content |= {"big/lib/two.so": os.urandom(2 << 20)}
     content |= {f"big/include/b{number}.h": os.urandom(500) for number in range(50)}
     content |= {"big/lib/three.so": os.urandom(2 << 20), "big-2.0.dist-info/RECORD": b""}
@@ -107,6 +109,13 @@ def test_ranges_that_arrive_cut_off_leave_nothing(index, settings, big):
     assert files(header_folder(need(), settings)) == big
 
 
+def test_ranges_that_hold_less_than_they_say_leave_nothing(index, settings, big):
+    index.short = 5
+    with pytest.raises(FetchFailed, match=r"Headers of big-2\.0"):
+        header_folder(need(), settings)
+    assert list((settings.cache / "headers").iterdir()) == []
+
+
 def test_a_wheel_without_the_folder(settings, big):
     with pytest.raises(BadInput, match="has no folder 'big/nothing/'"):
         header_folder(need(prefix="big/nothing"), settings)
@@ -146,6 +155,9 @@ def test_a_64_bit_zip(index, settings, monkeypatch):
         file.writestr("big/lib/one.so", os.urandom(500_000))
         file.writestr("big/include/x.h", b"int x;")
     monkeypatch.undo()
-    assert b"PK\x06\x06" in made.getvalue()
-    index.add(NAME, made.getvalue())
+    whole = bytearray(made.getvalue())
+    end = whole.rindex(b"PK\x05\x06")
+    assert b"PK\x06\x06" in whole
+    whole[end + 16 : end + 20] = b"\xff" * 4  # as in a file beyond 4 GB: the true offset is in the 64-bit record
+    index.add(NAME, bytes(whole))
     assert files(header_folder(need(), settings)) == {"big/include/x.h": b"int x;"}

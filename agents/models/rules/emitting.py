@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from astra_integrate.agents.models.rules.accesses import PACK_BYTES, Access, Accesses
-from astra_integrate.agents.models.rules.findings import NoMatch
 from astra_integrate.agents.models.rules.loops import ThreadLoop, words
 from astra_integrate.agents.models.rules.reading import Function, Reading
 from astra_integrate.agents.models.rules.rewriting import Change, apply, dedent, indent
@@ -84,8 +83,6 @@ class _Packs:
 
 
 def _packs(elements: Sequence[str], names: _Names) -> _Packs:
-    if len(elements) > 2:
-        raise NoMatch(f"more than two element types in one loop: {', '.join(elements)}", 0)
     size = names.new("kVecSize")
     if len(elements) == 1:
         return _Packs(size, {elements[0]: names.new("vec_t")}, f"{PACK_BYTES} / sizeof({elements[0]})")

@@ -8,7 +8,7 @@ from astra_integrate.agents.models.rules.accesses import Accesses, called
 from astra_integrate.agents.models.rules.findings import NoMatch
 from astra_integrate.agents.models.rules.loops import ThreadLoop, words
 from astra_integrate.agents.models.rules.reading import Function, Reading
-from astra_integrate.agents.models.rules.tree import Node
+from astra_integrate.agents.models.rules.tree import INTEGERS, Node
 from astra_integrate.extract.lexing import blank
 
 # Threads of a warp or block that act together: which thread has which element matters to them.
@@ -84,7 +84,7 @@ def _check_variables(loop: ThreadLoop, function: Function, reading: Reading) -> 
         if total is None or not _is_total(node, target.refers, loop):
             raise NoMatch(f"{target.name} carries a value from one iteration to the next", node.start)
         totals[target.refers] = target.name
-        if total.type_kind not in ("INT", "UINT", "LONG", "ULONG"):
+        if node.kind == "COMPOUND_ASSIGNMENT_OPERATOR" and total.type_kind not in INTEGERS:
             notes.append(f"each thread adds up {target.name} over other elements, in another order")
     for node in loop.statement.find("DECL_REF_EXPR"):
         refers = node.refers

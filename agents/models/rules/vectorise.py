@@ -70,8 +70,11 @@ def _matching(function: Function, reading: Reading, declined: list[Finding]) -> 
             found = accesses(loop, function, reading)
             if not found.walking:
                 raise _no_array(loop, reading)
-            notes = check(loop, found, function, reading)
-            matching.append(Widened(loop, found, notes))
+            widened = Widened(loop, found, check(loop, found, function, reading))
+            if len(widened.elements) > 2:
+                kinds = ", ".join(widened.elements)
+                raise NoMatch(f"the loop's arrays have more than two element types: {kinds}", loop.statement.start)
+            matching.append(widened)
         except NoMatch as reason:
             declined.append(_finding(function, reason, reading))
     return matching

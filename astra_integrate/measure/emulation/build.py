@@ -38,7 +38,9 @@ _CODE = (
     "-fpermissive",
     "-w",
 )
-_DROPPED = re.compile(r"^#\s*include\s*[<\"](?:torch/(?!headeronly)|ATen/|c10/(?!util/(?:Half|BFloat16|Float8))|cublas)[^\n]*$", re.M)
+_DROPPED = re.compile(
+    r"^#\s*include\s*[<\"](?:torch/(?!headeronly)|ATen/|c10/(?!util/(?:Half|BFloat16|Float8))|cublas)[^\n]*$", re.M
+)
 
 
 class EmulationCompileError(AstraError):
@@ -130,7 +132,7 @@ def _include_arguments(toolchain: Toolchain, flags: CompileFlags) -> list[str]:
 
 
 def _runtime_objects(cxx: str, folders: list[str], defines: list[str], settings: Settings) -> list[Path]:
-    """The runtime's objects and its precompiled prelude, built once per compiler, headers and version of the runtime."""
+    """The runtime's objects and its precompiled prelude, built once per compiler, headers and runtime."""
     own = sorted(path for path in HERE.rglob("*") if path.suffix in (".cpp", ".hpp", ".S", ".h", ".cuh"))
     contents = [path.read_text(encoding="utf-8") for path in own]
     key = digest_of("\0".join([_identity(cxx), *_CODE, *folders, *defines, *contents]))[:24]
@@ -167,7 +169,9 @@ def _compile(command: list[str], seconds: float, name: str) -> None:
 
 
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?: (?:fatal )?error: (?P<text>.+)$", re.M)
-_LACKING = re.compile(r"[‘'](?P<name>[\w:~<>, ]+)[’'] (?:was not declared|is not a member|has not been declared|does not name a type)")
+_LACKING = re.compile(
+    r"[‘'](?P<name>[\w:~<>, ]+)[’'] (?:was not declared|is not a member|has not been declared|does not name a type)"
+)
 _NO_FILE = re.compile(r"(?P<name>\S+): No such file or directory")
 
 

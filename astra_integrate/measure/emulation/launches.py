@@ -90,5 +90,3 @@ def rewrite_shared(text: str) -> tuple[str, int]:
     text = "".join(pieces) + text[done:]
     text = _STATIC_SHARED.sub("__shared__", text)
     return _SHARED_ALIGNED.sub(r"\g<align> __shared__\g<space>", text), alignment
-
-

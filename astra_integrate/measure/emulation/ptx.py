@@ -31,7 +31,7 @@ class _Operand:
 
 
 def rewrite_assembly(text: str) -> str:
-    """Every ``asm(...)`` of ``text`` as C++. What isn't known becomes a call that names the instruction and ends the run."""
+    """Every ``asm(...)`` of ``text`` as C++; one that isn't known as a call that names it and ends the run."""
     plain = blank(text)
     pieces: list[str] = []
     done = 0
@@ -194,6 +194,12 @@ def _call(name: str) -> _Translate:
     return translate
 
 
+def _to_integer(found: re.Match[str], a: list[str], o: tuple[_Operand, ...]) -> str:
+    kind = {"s": "int", "u": "uint"}[found["sign"]] + found["bits"] + "_t"
+    call = f"::emu::ptx::to_integer<{kind}>({_value(a[1], o)}, '{found['how']}')"
+    return f"::emu::ptx::assign({_value(a[0], o)}, {call});"
+
+
 def _nothing(found: re.Match[str], a: list[str], o: tuple[_Operand, ...]) -> str:
     return ""
 
@@ -213,13 +219,17 @@ def _compare(found: re.Match[str], a: list[str], o: tuple[_Operand, ...]) -> str
     return f"{_value(a[0], o)} = {_value(a[1], o)} {sign} {_value(a[2], o)};"
 
 
-_SPACE = r"(?:\.(?:volatile|relaxed|acquire|release|weak|gpu|cta|sys|global|shared|shared::cta|nc|ca|cg|cs|lu|cv|wb|wt|L\w+::\w+))*"
+_SPACE = (
+    r"(?:\.(?:volatile|relaxed|acquire|release|weak|gpu|cta|sys|global|shared|shared::cta"
+    r"|nc|ca|cg|cs|lu|cv|wb|wt|L\w+::\w+))*"
+)
 _KIND = r"(?:\.v[248])?\.(?P<type>[busf]\d+)"
 _TABLE: tuple[tuple[str, _Translate], ...] = (
     (r"ld" + _SPACE + _KIND, _load),
     (r"st" + _SPACE + _KIND, _store),
     (r"mov\.[busf]\d+", _move),
     (r"setp\.(?P<how>ne|eq|lt|le|gt|ge)\.[busf]\d+", _compare),
+    (r"cvt\.r(?P<how>[nzmp])i(?:\.ftz)?(?:\.sat)?\.(?P<sign>[su])(?P<bits>8|16|32|64)\.f32", _to_integer),
     (r"cvt\.f32\.f16", _call("half_to_float")),
     (r"cvt\.rn\.f16\.f32", _call("float_to_half")),
     (r"cvt\.rn\.f16x2\.f32", _call("floats_to_half2")),

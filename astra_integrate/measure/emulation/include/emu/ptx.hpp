@@ -73,6 +73,10 @@ inline void copy(void* to, const void* from, size_t bytes, size_t given) {
   if (given) copy(to, from, given < bytes ? given : bytes);
 }
 
+template <class To>
+To to_integer(float x, char how) {
+  return saturate<To>(how == 'n' ? std::nearbyint(x) : how == 'z' ? std::trunc(x) : how == 'm' ? std::floor(x) : std::ceil(x));
+}
 inline uint16_t float_to_half(float x) { return bits<uint16_t>(__float2half_rn(x)); }
 inline float half_to_float(uint16_t h) { return __half2float(bits<__half>(h)); }
 inline uint16_t float_to_bfloat(float x) { return bits<uint16_t>(__float2bfloat16_rn(x)); }
