@@ -25,6 +25,8 @@ from astra_integrate.records import (
 )
 
 R = TypeVar("R", bound=Record)
+# A repair can't help where the gate itself had no verdict on the candidate.
+_NOT_ITS_FAULT = ("not run", "baseline fails")
 NOT_TIMED = Timing(verdict="not timed", reason="no GPU")
 
 
@@ -105,7 +107,7 @@ class Effects:
         return self.once("compile", ("baseline",), StaticEvidence, lambda: self._tools.compile(None))
 
     def trial(self, candidate: Candidate, workloads: Sequence[Workload]) -> tuple[Trial, str, str]:
-        """(trial, stage, words): the last two are empty where the candidate holds, else say what refused it."""
+        """(trial, stage, words): the last two say what refused the candidate, where that is its own fault."""
         lowered = self.once("lower", (candidate.id,), Verdict, lambda: self._lower(candidate))
         if lowered.lowering is None:
             return self._failed(candidate, lowered.refused), "launcher", lowered.refused
@@ -118,7 +120,7 @@ class Effects:
             "check", (lowering.digest, *ids), Correctness, lambda: self._tools.check(lowering, workloads)
         )
         trial = self._trial(candidate, checked, compiled.evidence)
-        if is_correct(trial):
+        if is_correct(trial) or checked.verdict in _NOT_ITS_FAULT:
             return trial, "", ""
         detail = checked.detail or next((r.detail for r in checked.results if r.verdict == checked.verdict), "")
         return trial, "gate", f"{checked.verdict}: {detail}" if detail else checked.verdict

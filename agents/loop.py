@@ -78,7 +78,8 @@ def optimise(
     tests = test(TestingInput(op=op, workloads=tuple(workloads)), effects.ask)
     chosen = [workload for workload in workloads if workload.id in tests.workloads]
     baseline = effects.baseline()
-    view = profile(ProfilingInput(kernel=slice.kernel.name, baseline=baseline), effects.ask)
+    shown = slice.instantiations[0] if slice.instantiations else ""
+    view = profile(ProfilingInput(kernel=slice.kernel.name, instantiation=shown, baseline=baseline), effects.ask)
     state = _State()
     with step(f"Optimising {op}", limits.rounds) as task:
         while not state.stopped:

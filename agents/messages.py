@@ -47,9 +47,10 @@ class TestingOutput(Record):
 
 
 class ProfilingInput(Record):
-    """Static evidence of the unmodified kernels."""
+    """Static evidence of the unmodified kernels. ``instantiation`` is the one to show (``ns::kernel<args>``)."""
 
     kernel: str
+    instantiation: str = ""
     baseline: StaticEvidence
 
 

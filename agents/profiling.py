@@ -22,9 +22,15 @@ def summarise(input: ProfilingInput) -> Profile:
     """The findings that the figures give by themselves, for the first of the op's kernels."""
     if not input.baseline.kernels:
         return Profile(findings=("no compiled kernel to look at",))
-    simple = input.kernel.split("::")[-1]
-    shown = next((k for k in input.baseline.kernels if simple in k.name), input.baseline.kernels[0])
+    kernels = input.baseline.kernels
+    simple, wanted = input.kernel.split("::")[-1], _squeezed(input.instantiation or input.kernel)
+    like = [kernel for kernel in kernels if simple in kernel.name] or list(kernels)
+    shown = next((kernel for kernel in like if _squeezed(kernel.name).startswith(wanted)), like[0])
     return Profile(findings=tuple(_findings(shown)), shown=shown)
+
+
+def _squeezed(name: str) -> str:
+    return name.replace(" ", "").replace("&", "")
 
 
 def _findings(kernel: KernelEvidence) -> list[str]:

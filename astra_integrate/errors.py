@@ -19,6 +19,7 @@ class AstraError(Exception):
         self.way_out = way_out
 
     def __str__(self) -> str:
+        """Message and way out as one line."""
         return f"{self.message}. {self.way_out}" if self.way_out else self.message
 
 

@@ -1,0 +1,1 @@
+"""Verified patches that ship with the package."""

@@ -134,7 +134,9 @@ def _after(data: bytes, anchor: Declaration, text: str) -> tuple[int, str]:
     line_end = _find(data, b"\n", end)
     rest = data[end:line_end].rstrip(b"\r")
     if re.fullmatch(rb"[ \t]*(//[^\n]*|/\*[^\n]*\*/[ \t]*)?", rest):
-        return end + len(rest), "\n\n" + text.strip("\r\n")
+        following = data[line_end + 1 : _find(data, b"\n", line_end + 1)].strip()
+        gap = "\n" if following and not following.startswith((b"#", b"}")) else ""
+        return end + len(rest), "\n\n" + text.strip("\r\n") + gap
     return end, "\n\n" + text.strip("\r\n") + "\n\n"
 
 

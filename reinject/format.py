@@ -6,7 +6,7 @@ import re
 
 from astra_integrate.reinject.rename import Token, tokens
 
-_WIDTH = 80
+WIDTH = 80
 _DEEP = 48
 _BREAK_AFTER = {",", ";", "=", "&", "|", "+", "-", "*", "/", "%", "?", ":"}
 _OPENERS, _CLOSERS = {"(", "[", "{", "<<<"}, {")", "]", "}", ">>>"}
@@ -14,7 +14,7 @@ _OPENERS, _CLOSERS = {"(", "[", "{", "<<<"}, {")", "]", "}", ">>>"}
 
 def tidy(text: str, original: str) -> str:
     """``text`` with lines no longer than those of ``original`` (or 80 columns), and a macro's backslashes in line."""
-    width = max(_WIDTH, *(len(line.rstrip("\r")) for line in original.split("\n")))
+    width = max(WIDTH, *(len(line.rstrip("\r")) for line in original.split("\n")))
     if not is_macro(text):
         known = set(original.split("\n"))
         lines = text.split("\n")

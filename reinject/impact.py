@@ -37,12 +37,15 @@ def impact(slice: Slice, lowering: Lowering, bindings: Iterable[Binding]) -> Imp
     Copies have new names that only the op's own launcher mentions, so what counts are the declarations
     replaced in place and whoever calls them. Ops of other units are seen by their host function's name.
     """
-    bindings = tuple(bindings)
-    edited = {name for r in lowering.replaced for name in slice.declaration(r.declaration).names}
+    declarations = [slice.declaration(r.declaration) for r in lowering.replaced]
+    edited = {name for declaration in declarations for name in declaration.names}
+    files = {slice.unit, *(declaration.extent.file for declaration in declarations)}
+    # Host functions of other files may have the same name: each JIT header has its own "run".
+    near = [b for b in bindings if b.host_file is None or b.host_file in files]
     callers = _callers(edited, _unit_text(slice))
-    own_host = _plain(slice.host_function or "")
-    own = {b.op for b in bindings if _plain(b.host_function) == own_host} | ({slice.op} if slice.op else set())
-    reached = {b.op for b in bindings if _plain(b.host_function) in callers | edited}
+    own = {b.op for b in near if _parts(b.host_function) == _parts(slice.host_function or "")}
+    own |= {slice.op} if slice.op else set()
+    reached = {b.op for b in near if (callers | edited) & set(_parts(b.host_function))}
     if edited and slice.op:
         reached.add(slice.op)
     return Impact(tuple(sorted(reached)), tuple(sorted(own)))
@@ -115,5 +118,6 @@ def _definition(code: Sequence[Token]) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(names), used
 
 
-def _plain(name: str) -> str:
-    return name.partition("<")[0].rpartition("::")[2]
+def _parts(name: str) -> tuple[str, ...]:
+    """A qualified name in its parts, template arguments left out: a class counts as well as its function."""
+    return tuple(part.partition("<")[0].strip() for part in name.split("::"))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from astra_integrate.errors import BadInput
 from astra_integrate.measure.evidence import MARKER
 from astra_integrate.records import Addition, Candidate, Declaration, Lowering, Replacement, Slice, digest_of
+from astra_integrate.reinject.align import realigned
 from astra_integrate.reinject.format import is_macro, tidy
 from astra_integrate.reinject.launch_site import Site
 from astra_integrate.reinject.launcher import Launcher
@@ -100,7 +101,7 @@ class _Work:
         )
 
     def renamed(self, text: str) -> str:
-        return rename(text, self._renames)
+        return realigned(text, rename(text, self._renames))
 
     def launcher(self, declaration: Declaration, text: str) -> str:
         """``text`` of a declaration with new names, and the plan's launches where it launches the kernel."""
@@ -190,7 +191,10 @@ def _in_order(
     for declaration in sorted(slice.declarations, key=lambda d: d.order):
         own = [a for a in candidate.added if a.anchor == declaration.id]
         own = [
-            a.model_copy(update={"name": new_names[a.name], "text": tidy(rename(a.text, renames), a.text)}) for a in own
+            a.model_copy(
+                update={"name": new_names[a.name], "text": tidy(realigned(a.text, rename(a.text, renames)), a.text)}
+            )
+            for a in own
         ]
         added += [a for a in own if a.where == "before"]
         if declaration.id in copies:

@@ -33,6 +33,23 @@ def plain(name: str) -> str:
     return name.partition("<")[0].rpartition("::")[2].strip()
 
 
+def named(item: str) -> tuple[str, str]:
+    """(name, type) of one parameter; a pointer to function has its name inside brackets."""
+    item = " ".join(item.partition("=")[0].split())
+    inside = re.search(r"\(\s*[*&]\s*(\w+)\s*\)", item)
+    if inside:
+        return inside[1], item
+    last = re.search(r"(\w+)(?:\s*\[[^\]]*\])?$", item)
+    return (last[1], item[: last.start()].strip()) if last else ("", item)
+
+
+def template_parameters(text: str) -> tuple[str, ...]:
+    """The parameters of the ``template <…>`` that ``text`` (comments blanked) starts with; empty for none."""
+    template = re.match(r"\s*template\s*<", text)
+    end = closing(text, template.end() - 1) if template else None
+    return split_list(text[template.end() : end - 1]) if template and end else ()
+
+
 def _of_record(kernel: Kernel) -> Signature:
     return Signature(
         name=plain(kernel.name),
@@ -46,21 +63,10 @@ def _of_text(declaration: Declaration) -> Signature:
     opening = re.search(rf"\b{re.escape(name)}\s*\(", text)
     end = closing(text, opening.end() - 1) if opening else None
     parameters = split_list(text[opening.end() : end - 1]) if opening and end else ()
-    template = re.match(r"\s*template\s*<", text)
-    template_end = closing(text, template.end() - 1) if template else None
-    items = split_list(text[template.end() : template_end - 1]) if template and template_end else ()
     return Signature(
         name=name,
-        parameters=tuple(_named(item) for item in parameters),
-        template_parameters=tuple((_named(item)[0], bool(re.match(r"(?:typename|class)\b", item))) for item in items),
+        parameters=tuple(named(item) for item in parameters),
+        template_parameters=tuple(
+            (named(item)[0], bool(re.match(r"(?:typename|class)\b", item))) for item in template_parameters(text)
+        ),
     )
-
-
-def _named(item: str) -> tuple[str, str]:
-    """(name, type) of one parameter; a pointer to function has its name inside brackets."""
-    item = " ".join(item.partition("=")[0].split())
-    inside = re.search(r"\(\s*[*&]\s*(\w+)\s*\)", item)
-    if inside:
-        return inside[1], item
-    last = re.search(r"(\w+)(?:\s*\[[^\]]*\])?$", item)
-    return (last[1], item[: last.start()].strip()) if last else ("", item)

@@ -1,0 +1,1 @@
+"""Correctness and static evidence: emulation, gate, compile, disassembly, ranking."""

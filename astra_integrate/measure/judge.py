@@ -55,6 +55,16 @@ def judge(
     return _error(argument, got, baseline, reference.astype(np.float64), oracle is None)
 
 
+def distance(argument: TensorArgument, baseline: Array, oracle: Any | None) -> float:
+    """Euclidean norm of the error over that of the oracle (finite values); 0 without an oracle or for integers."""
+    if oracle is None or not is_float(argument.dtype) or not baseline.size:
+        return 0.0
+    own, wanted = baseline.astype(np.float64), np.broadcast_to(np.asarray(oracle, dtype=np.float64), baseline.shape)
+    finite = np.isfinite(own) & np.isfinite(wanted)
+    whole = float(np.linalg.norm(wanted[finite]))
+    return float(np.linalg.norm((own - wanted)[finite])) / whole if whole else 0.0
+
+
 def dummies(argument: TensorArgument, given: Mapping[str, Array], other: Array) -> dict[str, Array]:
     """Outputs that no right comparison may pass: zeros, poison, a copy of an input, another call's result."""
     raw = np.full(other.nbytes, poison_byte(argument.dtype), dtype=np.uint8)

@@ -111,7 +111,7 @@ def span_elements(argument: TensorArgument) -> int:
 
 def tail_of(argument: TensorArgument, rows: int) -> TensorArgument:
     """The last ``rows`` of the tensor's first dimension as a tensor of its own (all of it for 0 rows)."""
-    if not rows or len(argument.shape) < 2 or argument.shape[0] <= rows:
+    if not rows or not argument.shape or argument.shape[0] <= rows:
         return argument
     return argument.model_copy(
         update={"shape": (rows, *argument.shape[1:]), "strides": strides_of(argument), "offset": 0}

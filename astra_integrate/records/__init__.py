@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from .base import Record, digest_of
-from .source import Binding, Caller, Extent, Kernel, KernelIndex, Launch, Parameter, Source, TemplateParameter, Unindexed, UnitFailure
-from .slice import CompileFlags, Declaration, Slice
-from .workload import Argument, Comparator, DType, ScalarArgument, TensorArgument, Workload
 from .candidate import Addition, Candidate, Cost, DeployedStep, LaunchPlan, LaunchStep, Lowering, Replacement, Variant
-from .trial import Correctness, CorrectnessVerdict, KernelEvidence, Machine, OutputError, StaticEvidence, Timing, TimingVerdict, Trial, WorkloadResult
 from .patch import Edit, Patch, Provenance, ServingResult, UnitCompile
 from .run import Event, RunResult
+from .slice import CompileFlags, Declaration, Slice
+from .source import (
+    Binding,
+    Caller,
+    Extent,
+    Kernel,
+    KernelIndex,
+    Launch,
+    Parameter,
+    Source,
+    TemplateParameter,
+    Unindexed,
+    UnitFailure,
+)
+from .trial import (
+    Correctness,
+    CorrectnessVerdict,
+    KernelEvidence,
+    Machine,
+    OutputError,
+    StaticEvidence,
+    Timing,
+    TimingVerdict,
+    Trial,
+    WorkloadResult,
+)
+from .workload import Argument, Comparator, DType, ScalarArgument, TensorArgument, Workload
 
 __all__ = [
     "Addition",

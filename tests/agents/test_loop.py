@@ -194,6 +194,18 @@ def test_a_refused_candidate_is_repaired_with_the_words_of_what_refused_it(
     assert outcome.tried[0][0].author == "scripted"
 
 
+def test_what_the_gate_cannot_judge_is_neither_repaired_nor_chosen(slice_: Slice) -> None:
+    class Blind(Bench):
+        def check(self, lowering: Lowering | None, workloads: Sequence[Workload]) -> Correctness:
+            return Correctness(verdict="not run", detail="no such intrinsic")
+
+    model = ScriptedModel({"planning": plans(1), "coding": [fenced(KERNEL.replace("3.0f", "x.vec_t"))]})
+    outcome = optimise(slice_, WORKLOADS, model, Blind().tools(), Memory(), widest)
+    assert [trial.correctness.verdict for _, trial in outcome.tried] == ["not run"]
+    assert outcome.rejected == ()
+    assert outcome.best is None
+
+
 def test_an_unusable_answer_is_asked_for_again_and_counted(slice_: Slice) -> None:
     model = ScriptedModel(
         {"planning": plans(2), "coding": ["words", "I'm sorry, I can't.", fenced("int x"), "more words"]}

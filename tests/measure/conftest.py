@@ -31,9 +31,7 @@ def host_toolchain(emulator_settings: Settings) -> Toolchain:
 
 
 @pytest.fixture
-def run_op(
-    emulator_settings: Settings, host_toolchain: Toolchain, tmp_path: Path
-) -> Callable[..., dict[str, Outcome]]:
+def run_op(emulator_settings: Settings, host_toolchain: Toolchain, tmp_path: Path) -> Callable[..., dict[str, Outcome]]:
     """Build ``text`` and run its host function ``own`` in both orders: order → outcome."""
 
     def run(text: str, work: Workload, seconds: float = 5.0) -> dict[str, Outcome]:

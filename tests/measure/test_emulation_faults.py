@@ -1,8 +1,10 @@
+# ruff: noqa: E501  (kernels and op data as text)
 """What must not pass silently: bounds, alignment, deadlock, hangs, aborts, bad launches, writes to inputs."""
 
 from __future__ import annotations
 
 import pytest
+
 from tests.measure.own_ops import one_kernel, tensor, workload
 
 
@@ -17,7 +19,7 @@ def both(outcomes, status):
 
 def test_reading_one_element_past_the_end_faults(run_op):
     text = one_kernel("out[threadIdx.x] = in[threadIdx.x + 1];", "1, 1024")
-    forward, reverse = both(run_op(text, io(1024)), "crash")
+    forward, _ = both(run_op(text, io(1024)), "crash")
     assert "reads out of bounds of 'input': 0 bytes past its end" in forward
     assert "thread (1023,0,0)" in forward
 
@@ -74,13 +76,17 @@ def test_barrier_that_half_the_threads_skip(run_op):
 
 
 def test_warp_operation_that_a_named_lane_never_reaches(run_op):
-    text = one_kernel("float v = 0; if (threadIdx.x < 8) v = __shfl_sync(0xffffu, 1.f, 0); else __syncthreads(); out[threadIdx.x] = v;")
+    text = one_kernel(
+        "float v = 0; if (threadIdx.x < 8) v = __shfl_sync(0xffffu, 1.f, 0); else __syncthreads(); out[threadIdx.x] = v;"
+    )
     assert "divergent barrier" in both(run_op(text, io(32)), "crash")[0]
 
 
 def test_lanes_that_do_not_exist_give_no_value(run_op):
     # A block of 16 threads with a full mask: the upper lanes' values are undefined on the device.
-    text = one_kernel("float v = in[threadIdx.x]; v += __shfl_xor_sync(0xffffffffu, v, 16); out[threadIdx.x] = v;", "1, 16")
+    text = one_kernel(
+        "float v = in[threadIdx.x]; v += __shfl_xor_sync(0xffffffffu, v, 16); out[threadIdx.x] = v;", "1, 16"
+    )
     outcomes = run_op(text, io(16))
     both(outcomes, "ok")
     assert (outcomes["forward"].outputs[0]["out"] != outcomes["forward"].outputs[0]["out"]).all()
@@ -95,7 +101,8 @@ def test_infinite_loop_times_out(run_op):
 
 def test_spinning_on_a_flag_of_a_later_block_times_out(run_op):
     text = one_kernel(
-        "volatile float* flag = out; if (blockIdx.x == 0) while (flag[1] != 1.f) {} else out[1] = 1.f; out[0] = 1;", "2, 1"
+        "volatile float* flag = out; if (blockIdx.x == 0) while (flag[1] != 1.f) {} else out[1] = 1.f; out[0] = 1;",
+        "2, 1",
     )
     assert run_op(text, io(32), seconds=1.0)["forward"].status == "timeout"
 
@@ -123,7 +130,8 @@ def test_writing_between_the_rows_of_a_strided_output(run_op):
 
 
 @pytest.mark.parametrize(
-    ("launch", "why"), [("0, 32", "grid with no blocks"), ("1, 0", "block with no threads"), ("1, 2048", "more than 1024")]
+    ("launch", "why"),
+    [("0, 32", "grid with no blocks"), ("1, 0", "block with no threads"), ("1, 2048", "more than 1024")],
 )
 def test_bad_launches_are_errors_after_the_call(run_op, launch, why):
     report, _ = both(run_op(one_kernel("out[0] = 1;", launch), io(32)), "error")

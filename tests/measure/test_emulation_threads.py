@@ -1,11 +1,11 @@
-"""The execution model: barriers, warp operations, shared memory, atomics, both thread orders; bit-exact against numpy."""
+"""The execution model, bit-exact against numpy: barriers, warp operations, shared memory, atomics, both orders."""
 
 from __future__ import annotations
 
 import numpy as np
-from tests.measure.own_ops import one_kernel, tensor, workload
 
 from astra_integrate.measure import jobs
+from tests.measure.own_ops import one_kernel, tensor, workload
 
 
 def io(n: int, m: int | None = None):
@@ -63,7 +63,9 @@ def test_missing_barrier_shows_as_a_difference_between_the_orders(run_op):
 
 
 def test_shared_memory_starts_as_poison_in_each_block(run_op):
-    text = one_kernel("__shared__ float s[32]; out[blockIdx.x * 32 + threadIdx.x] = s[threadIdx.x]; s[threadIdx.x] = 1;", "2, 32")
+    text = one_kernel(
+        "__shared__ float s[32]; out[blockIdx.x * 32 + threadIdx.x] = s[threadIdx.x]; s[threadIdx.x] = 1;", "2, 32"
+    )
     for got in both(run_op(text, io(64))):
         assert np.isnan(got).all()
 
@@ -84,7 +86,9 @@ def test_too_much_dynamic_shared_memory_is_an_error_unless_opted_in(run_op):
     refused = run_op(text, io(4))
     assert refused["forward"].status == "error"
     assert "49152 are allowed" in refused["forward"].report
-    opted = text.replace("  k<<<", "  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);\n  k<<<")
+    opted = text.replace(
+        "  k<<<", "  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);\n  k<<<"
+    )
     assert both(run_op(opted, io(4)))[0][0] == given(io(4))[0]
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (kernels and op data as text)
 """16-bit and 8-bit floats, vector accesses, intrinsics, inline PTX and the tensor stand-in; bits against numpy."""
 
 from __future__ import annotations
@@ -5,11 +6,14 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.measure.own_ops import one_kernel, scalar, tensor, workload
 
 from astra_integrate.measure import jobs
+from tests.measure.own_ops import one_kernel, scalar, tensor, workload
 
-HALVES = [("float16", "__half", "c10::Half", np.float16), ("bfloat16", "__nv_bfloat16", "c10::BFloat16", ml_dtypes.bfloat16)]
+HALVES = [
+    ("float16", "__half", "c10::Half", np.float16),
+    ("bfloat16", "__nv_bfloat16", "c10::BFloat16", ml_dtypes.bfloat16),
+]
 
 
 def ok(outcomes):
@@ -52,9 +56,7 @@ void own(torch::Tensor& out, const torch::Tensor& input) {{
 
 
 def test_fp8_saturates(run_op):
-    work = workload(
-        tensor("out", "out", 64, dtype="float8_e4m3fn"), tensor("input", "in", 64, values="normal(400)")
-    )
+    work = workload(tensor("out", "out", 64, dtype="float8_e4m3fn"), tensor("input", "in", 64, values="normal(400)"))
     text = """
 __global__ void k(uint8_t* out, const float* in) {
   out[threadIdx.x] = __nv_cvt_float_to_fp8(in[threadIdx.x], __NV_SATFINITE, __NV_E4M3);

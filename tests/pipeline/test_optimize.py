@@ -24,9 +24,10 @@ def test_the_demo_kernel_ends_as_a_patch_that_is_correct_and_says_that_it_was_no
     result = finished.document
     assert result["outcome"] == "patched"
     assert result["correctness"]["verdict"] == "correct under emulation"
-    assert result["timing"] == {"verdict": "not timed", "reason": "no GPU", "ratio": None, "interval": None} or result[
-        "timing"
-    ]["verdict"] == "not timed"
+    assert (
+        result["timing"] == {"verdict": "not timed", "reason": "no GPU", "ratio": None, "interval": None}
+        or result["timing"]["verdict"] == "not timed"
+    )
     assert result["chosen_by"].startswith("chosen by static evidence, not timed: global loads")
     assert any("speed" in missing for missing in result["not_measured"])
     orders = {entry["order"] for entry in result["correctness"]["results"]}
@@ -39,7 +40,9 @@ def test_the_patched_unit_holds_the_candidates_code(finished):
     assert any("_astra_" in name for name in built["marked_kernels"])
 
 
-def test_the_diff_applies_by_git_to_the_released_archive_and_changes_nothing_else(finished, vllm_0_12, settings_, tmp_path):
+def test_the_diff_applies_by_git_to_the_released_archive_and_changes_nothing_else(
+    finished, vllm_0_12, settings_, tmp_path
+):
     [archive] = (settings_.cache / "downloads").rglob("vllm-0.12.0.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, members=[m for m in packed.getmembers() if "/csrc/" in m.name], filter="data")

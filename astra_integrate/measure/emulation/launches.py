@@ -89,4 +89,4 @@ def rewrite_shared(text: str) -> tuple[str, int]:
         done = match.end()
     text = "".join(pieces) + text[done:]
     text = _STATIC_SHARED.sub("__shared__", text)
-    return _SHARED_ALIGNED.sub(r"\g<align> __shared__\g<space>", text), alignment
+    return _SHARED_ALIGNED.sub(r"\g<align> __shared__", text), alignment

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t stack_bytes = 128 << 10;
 constexpr size_t page = 4096;
+constexpr size_t stack_guard = 512 << 10;  // as much as a thread's local memory may be on the device
 constexpr size_t poison_each_block = 256 << 10;  // beyond that, shared statics are poisoned once a launch
 
 enum class State : uint8_t { fresh, ready, barrier, warp, done };
@@ -62,12 +63,12 @@ int take_stack() {
     free_stacks.pop_back();
     return stack;
   }
-  char* memory = static_cast<char*>(mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE,
+  char* memory = static_cast<char*>(mmap(nullptr, stack_bytes + stack_guard, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (memory == MAP_FAILED) crash("no memory for the stack of a thread");
-  mprotect(memory, page, PROT_NONE);
-  add_region("a thread's stack (a local array too large for the emulation?)", memory, page, 0);
-  stacks.push_back(memory + page);
+  mprotect(memory, stack_guard, PROT_NONE);
+  add_region("a thread's stack (a local array too large for the emulation?)", memory, stack_guard, 0);
+  stacks.push_back(memory + stack_guard);
   return static_cast<int>(stacks.size()) - 1;
 }
 
