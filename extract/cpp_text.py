@@ -158,10 +158,13 @@ def definitions(plain: str, name: str) -> list[int]:
     return found
 
 
+_ROCM = r"defined\s*\(?\s*USE_ROCM\s*\)?"
+
+
 def without_rocm(text: str) -> str:
     """``text`` with what only a ROCm build sees (``USE_ROCM`` defined) blanked; offsets are kept."""
     out: list[str] = []
-    stack: list[str] = []  # "rocm": in a ROCm-only branch, "cuda": in the other one, "": not about ROCm
+    stack: list[str] = []  # "rocm…": in a ROCm-only branch, "cuda": in the other one, "": neither
     for line in text.splitlines(keepends=True):
         directive = re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", line)
         if directive:
@@ -169,10 +172,11 @@ def without_rocm(text: str) -> str:
             if word in ("if", "ifdef", "ifndef"):
                 stack.append(_branch(word, rest))
             elif word in ("else", "elif") and stack:
-                stack[-1] = {"rocm": "cuda", "cuda": "rocm"}.get(stack[-1], "")
+                stack[-1] = {"rocm": "cuda", "cuda": "rocm"}.get(stack[-1], "") if word == "else" else ""
             elif word == "endif" and stack:
                 stack.pop()
-        out.append(re.sub(r"[^\r\n]", " ", line) if "rocm" in stack and not directive else line)
+        hidden = any(state.startswith("rocm") for state in stack) and not directive
+        out.append(re.sub(r"[^\r\n]", " ", line) if hidden else line)
     return "".join(out)
 
 
@@ -182,6 +186,9 @@ def _branch(word: str, rest: str) -> str:
         return "rocm" if condition == "USE_ROCM" else ""
     if word == "ifndef":
         return "cuda" if condition == "USE_ROCM" else ""
-    if re.fullmatch(r"!\s*defined\s*\(?\s*USE_ROCM\s*\)?", condition):
+    if re.fullmatch(rf"!\s*{_ROCM}", condition):
         return "cuda"
-    return "rocm" if re.fullmatch(r"defined\s*\(?\s*USE_ROCM\s*\)?", condition) else ""
+    if re.fullmatch(_ROCM, condition):
+        return "rocm"
+    # ROCm and something more: the other branch is not CUDA's alone.
+    return "rocm and" if "||" not in condition and re.search(rf"(?<![!\w]){_ROCM}", condition) else ""

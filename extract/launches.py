@@ -46,6 +46,27 @@ class Seen:
     symbols: dict[Key, set[str]] = field(default_factory=dict)
 
 
+@dataclass
+class Given:
+    """Kernels that are passed as arguments: directly, and on by functions that pass their own parameters."""
+
+    kernels: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    forwards: dict[str, set[str]] = field(default_factory=dict)
+
+    def to(self, function: str) -> dict[str, set[str]]:
+        """Kernel → mangled instantiations that may arrive at a parameter of ``function``."""
+        found: dict[str, set[str]] = {}
+        seen, ring = {function}, [function]
+        while ring:
+            name = ring.pop()
+            for kernel, symbols in self.kernels.get(name, {}).items():
+                found.setdefault(kernel, set()).update(symbols)
+            new = self.forwards.get(name, set()) - seen
+            seen |= new
+            ring += new
+        return found
+
+
 def launches(found: Sequence[Found], own: OwnFiles) -> Seen:
     """Read the bodies of all own functions and classes of a unit.
 
@@ -72,7 +93,7 @@ def launches(found: Sequence[Found], own: OwnFiles) -> Seen:
 def _resolve_parameters(walk: _Walk) -> None:
     """A launch of a parameter becomes one launch for each kernel that some call passes to its function."""
     for key, launch in list(walk.seen.launches.items()):
-        given = {} if launch.kernel else walk.passed.get(launch.host_function, {})
+        given = {} if launch.kernel else walk.given.to(launch.host_function)
         for kernel, symbols in given.items():
             resolved = (key[0], key[1], kernel, key[3])
             walk.seen.launches[resolved] = launch.model_copy(update={"kernel": kernel})
@@ -95,7 +116,7 @@ class _Walk:
     def __init__(self, own: OwnFiles, kernels: Mapping[str, str]) -> None:
         self._kernels = kernels
         self.seen = Seen()
-        self.passed: dict[str, dict[str, set[str]]] = {}
+        self.given = Given()
         self._own = own
         self._files: dict[str, FileSites] = {}
         self._kernel: dict[int, bool] = {}
@@ -174,17 +195,25 @@ class _Walk:
             place = spelling_location(call.extent.start)
             self._record("launch_object", children[1], place.file, place.offset, function, here)
         else:
-            self._passed(children)
+            self._passed(children, here)
 
-    def _passed(self, children: list[Any]) -> None:
-        """Remember the kernels that are given to own functions: such a one may launch its parameter."""
-        called = [name for target in candidates(_reference(children[0])) if (name := self.own_name(target))]
+    def _passed(self, children: list[Any], here: Function) -> None:
+        """Remember the kernels that are given to own functions and to local lambdas: such a one may launch them."""
+        callees = list(candidates(_reference(children[0])))
+        called = [name for target in callees if (name := self.own_name(target))]
+        if not called and any(_is_local(target) for target in callees):
+            called = [here.name]
         for argument in children[1:] if called else ():
             for target in candidates(_reference(argument)):
                 if self.is_kernel(target):
                     symbols = {target.mangled_name} if target.kind == CursorKind.FUNCTION_DECL else set()
                     for name in called:
-                        self.passed.setdefault(name, {}).setdefault(qualified_name(target), set()).update(symbols)
+                        self.given.kernels.setdefault(name, {}).setdefault(qualified_name(target), set()).update(
+                            symbols
+                        )
+                elif target.kind == CursorKind.PARM_DECL:
+                    for name in called:
+                        self.given.forwards.setdefault(name, set()).add(here.name)
 
     def _chevrons(self, children: list[Any], function: Any, here: Function) -> None:
         place = spelling_location(children[1].extent.start)
@@ -275,6 +304,12 @@ def _first_name(cursor: Any) -> str:
     if cursor.kind in REFERENCES and cursor.spelling:
         return str(cursor.spelling)
     return next((name for child in cursor.get_children() if (name := _first_name(child))), "")
+
+
+def _is_local(target: Any) -> bool:
+    """Whether what is called is a local variable or the call operator of a lambda."""
+    local = target.kind == CursorKind.VAR_DECL and target.semantic_parent.kind in FUNCTIONS
+    return bool(local or (target.kind == CursorKind.CXX_METHOD and target.spelling == "operator()"))
 
 
 def _reference(cursor: Any) -> Any:

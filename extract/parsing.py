@@ -151,7 +151,9 @@ def parse(
         raise BadInput(f"There is no file {path}", "Check the name of the translation unit")
     unit = Unit(_load(path, arguments, text, macros, 0), path, None)
     if unit.fatal and keep_going:
-        unit = Unit(_load(path, arguments, text, macros, _KEEP_GOING), path, unit.cause)
+        cause = unit.cause
+        del unit  # two trees at once are more memory than most machines have to spare
+        unit = Unit(_load(path, arguments, text, macros, _KEEP_GOING), path, cause)
     return unit
 
 

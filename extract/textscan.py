@@ -16,6 +16,7 @@ OTHER_BRANCH = "only text for ROCm (#if USE_ROCM)"
 NO_UNIT = "no unit of the CUDA build reads this file"
 GENERATED = "only sources that the build generates read this file"
 SKIPPED = "the preprocessor skips it for this architecture and these flags"
+DECLARED = "declared here; no unit that is read defines it"
 NOT_SEEN = "no unit's syntax tree holds it"
 
 
@@ -50,10 +51,10 @@ def unindexed(
         offsets = _Offsets(text)
         for mention in cpp_text.global_mentions(plain):
             at = offsets.bytes(mention.offset)
-            declared = mention.name in names and _declares(plain, mention.offset)
-            if declared or known.holds(path, at) or _in_define(plain, mention.offset):
+            declared = _declares(plain, mention.offset)
+            if (declared and mention.name in names) or known.holds(path, at) or _in_define(plain, mention.offset):
                 continue
-            reason = OTHER_BRANCH if active[mention.offset] == " " else why.reason(path, at)
+            reason = OTHER_BRANCH if active[mention.offset] == " " else why.reason(path, at, declared)
             found.append(Unindexed(file=path, line=mention.line, name=mention.name or "(unnamed)", reason=reason))
     return tuple(sorted(found, key=lambda u: (u.file, u.line)))
 
@@ -72,14 +73,16 @@ class _Reasons:
         for entry in (entry for result in results for entry in result.skipped):
             self._skipped[entry.file].append((entry.start, entry.end))
 
-    def reason(self, path: str, at: int) -> str:
-        """The reason for the byte ``at`` of ``path``."""
+    def reason(self, path: str, at: int, declared: bool) -> str:
+        """The reason for the byte ``at`` of ``path``; ``declared``: there is no body at that place."""
         if self._other_device(path):
             return OTHER_DEVICE
         if path not in self._read:
             return GENERATED if self._generated(path) else NO_UNIT
         if any(start <= at < end for start, end in self._skipped[path]):
             return SKIPPED
+        if declared:
+            return DECLARED
         if path in self._failed:
             return f"{self._failed[path].unit} could not be read: {self._failed[path].problems[0].text}"
         return NOT_SEEN

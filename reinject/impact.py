@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from astra_integrate.records import Binding, Lowering, Slice
+from astra_integrate.reinject.members import changed_members, members
 from astra_integrate.reinject.paths import words
 from astra_integrate.reinject.rename import Token, code_tokens
 
@@ -38,11 +39,19 @@ def impact(slice: Slice, lowering: Lowering, bindings: Iterable[Binding]) -> Imp
     replaced in place and whoever calls them. Ops of other units are seen by their host function's name.
     """
     declarations = [slice.declaration(r.declaration) for r in lowering.replaced]
-    edited = {name for declaration in declarations for name in declaration.names}
+    edited: set[str] = set()
+    classes: set[str] = set()
+    for replacement, declaration in zip(lowering.replaced, declarations, strict=True):
+        functions = changed_members(declaration.text, replacement.text)
+        edited |= set(functions or declaration.names)
+        if functions:
+            classes |= set(declaration.names)
+            edited |= _callers(set(functions), [(frozenset({m.name}), m.words) for m in members(declaration.text)])
     files = {slice.unit, *(declaration.extent.file for declaration in declarations)}
     # Host functions of other files may have the same name: each JIT header has its own "run".
     near = [b for b in bindings if b.host_file is None or b.host_file in files]
-    callers = _callers(edited, _unit_text(slice))
+    # A class of which only some functions change is not itself changed.
+    callers = _callers(edited, [d for d in definitions(_unit_text(slice)) if not d[0] & classes])
     own = {b.op for b in near if _parts(b.host_function) == _parts(slice.host_function or "")}
     own |= {slice.op} if slice.op else set()
     reached = {b.op for b in near if (callers | edited) & set(_parts(b.host_function))}
@@ -71,9 +80,8 @@ def definitions(text: str) -> list[tuple[frozenset[str], frozenset[str]]]:
     return found
 
 
-def _callers(names: set[str], text: str) -> set[str]:
-    """Names of definitions in ``text`` that mention one of ``names``, directly or through each other."""
-    every = definitions(text)
+def _callers(names: set[str], every: Sequence[tuple[frozenset[str], frozenset[str]]]) -> set[str]:
+    """Names of definitions that mention one of ``names``, directly or through each other."""
     callers: set[str] = set()
     while True:
         more = {n for defined, used in every if used & (names | callers) for n in defined} - callers - names

@@ -122,7 +122,7 @@ class _Here:
                 break
         block = (self._newline + self._indent).join([*lines, "}"])
         # Where the site leaves the semicolon to whoever uses it, the block must stay one statement.
-        return block if self._site.semicolon else f"do {block} while (0)"
+        return block if self._site.semicolon else f"do {{ {block} }} while (0)"
 
     def _launch(self, step: LaunchStep, variables: set[str] | None) -> tuple[list[str], str]:
         """Statements to stand before the launch, and the launch.

@@ -2,22 +2,33 @@
 
 Other ops may share a launch macro, a header or a device function with the op at hand. They keep the
 framework's code: whatever lies between the op's host function and a changed declaration is copied
-under a new name, and only the host function itself is edited in place.
+under a new name, and only the host function itself is edited in place. A class whose functions are
+the host code of several ops is copied too; of the original, only the op's function leads to the copy.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 from astra_integrate.errors import BadInput
 from astra_integrate.measure.evidence import MARKER
 from astra_integrate.records import Addition, Candidate, Declaration, Lowering, Replacement, Slice, digest_of
+from astra_integrate.reinject import members
 from astra_integrate.reinject.align import realigned
+from astra_integrate.reinject.change import (
+    changed_by,
+    check_known,
+    check_redirected,
+    launched_by,
+    replaces_kernel,
+    shared_class,
+)
 from astra_integrate.reinject.format import is_macro, tidy
 from astra_integrate.reinject.launch_site import Site
 from astra_integrate.reinject.launcher import Launcher
-from astra_integrate.reinject.paths import host_declarations, reached_from_host, to_copy, words
+from astra_integrate.reinject.paths import host_declarations, to_copy, words
 from astra_integrate.reinject.rename import Renamed, rename
 from astra_integrate.reinject.signature import plain, signatures
 
@@ -48,14 +59,17 @@ def lower(slice: Slice, candidate: Candidate) -> Lowering:
             the op doesn't reach, or asks for a launch that the site's text can't express.
     """
     texts = {replacement.declaration: replacement.text for replacement in candidate.replaced}
-    _check_known(slice, candidate, texts)
+    check_known(slice, candidate, texts)
     marker = marker_of(candidate)
     hosts = host_declarations(slice)
-    copied = to_copy(slice, _changed(slice, candidate, texts), texts)
-    if _replaced_kernel(slice, candidate):
+    copied = to_copy(slice, changed_by(slice, candidate, texts), texts)
+    if replaces_kernel(slice, candidate):
         # Another kernel takes its place: the deployed one needs no copy unless it is changed too.
         own = plain(slice.kernel.name)
         copied = tuple(d for d in copied if d.id in texts or not (d.is_kernel and own in d.names))
+    shared = shared_class(slice)
+    if shared is not None:
+        copied = (*copied, shared)
     renames = [
         *(Renamed(name, name + marker, _scope(d)) for d in copied for name in d.names),
         *(Renamed(a.name, a.name + marker, _scope(slice.declaration(a.anchor), a.text)) for a in candidate.added),
@@ -67,11 +81,11 @@ def lower(slice: Slice, candidate: Candidate) -> Lowering:
     replaced = tuple(
         Replacement(declaration=d.id, text=tidy(text, d.text))
         for d in hosts
-        if (text := work.launcher(d, d.text)) != d.text
+        if (text := _led(slice, d, marker) if d is shared else work.launcher(d, d.text)) != d.text
     )
-    added = _in_order(slice, candidate, copies, renames)
+    added = _in_order(slice, candidate, copies, renames, {shared.id} if shared else set())
     work.check_launches()
-    _check_redirected(slice, renames, replaced, added)
+    check_redirected(slice, renames, replaced, added)
     return Lowering(
         candidate=candidate.id,
         marker=marker,
@@ -126,36 +140,6 @@ class _Work:
         return own if own in recorded else min(recorded, default=site.name.text)
 
 
-def _check_known(slice: Slice, candidate: Candidate, texts: dict[str, str]) -> None:
-    known = {d.id: d for d in slice.declarations}
-    for id in [*texts, *(a.anchor for a in candidate.added)]:
-        if id not in known:
-            raise BadInput(f"The slice holds no declaration {id!r}", "Use the ids of its own declarations")
-    for id in texts:
-        if known[id].role == "host":
-            raise BadInput(f"{id!r} is host code: a candidate changes device code only", "Say it in the launch plan")
-    taken = {name for d in slice.declarations for name in d.names}
-    for addition in candidate.added:
-        if addition.name in taken:
-            raise BadInput(
-                f"The slice has a declaration named {addition.name!r} already", "Replace it, or add another name"
-            )
-
-
-def _changed(slice: Slice, candidate: Candidate, texts: dict[str, str]) -> set[str]:
-    """Changed declarations; a kernel that only the plan replaces counts, so that its launches are redirected."""
-    changed = set(texts)
-    launched = set(_launched(candidate)) | ({plain(slice.kernel.name)} if _replaced_kernel(slice, candidate) else set())
-    changed |= {d.id for d in slice.declarations if d.is_kernel and launched & set(d.names)}
-    if host_declarations(slice):
-        reached = reached_from_host(slice, texts)
-        for addition in candidate.added:
-            reached |= {d.id for d in slice.declarations if words(addition.text) & set(d.names)}
-        for id in sorted(changed - reached):
-            raise BadInput(f"The candidate changes {id!r}, which {slice.host_function} doesn't reach")
-    return changed
-
-
 def _scope(declaration: Declaration, text: str | None = None) -> tuple[str, ...] | None:
     """Namespaces that may qualify the name; a macro has none."""
     return None if is_macro(declaration.text if text is None else text) else declaration.namespaces
@@ -172,6 +156,12 @@ def _copy(work: _Work, declaration: Declaration, text: str, marker: str) -> str:
     return new
 
 
+def _led(slice: Slice, shared: Declaration, marker: str) -> str:
+    """The class with the host function alone led to the class's copy, which stands before it."""
+    function = plain(slice.host_function or "")
+    return members.led_to(shared, function, shared.names[0] + marker)
+
+
 def _noted(slice: Slice, candidate: Candidate, id: str, text: str) -> str:
     """A changed copy with one line before it that says what it is, as its reader will ask."""
     if is_macro(text):
@@ -183,7 +173,7 @@ def _noted(slice: Slice, candidate: Candidate, id: str, text: str) -> str:
 
 
 def _in_order(
-    slice: Slice, candidate: Candidate, copies: dict[str, str], renames: Sequence[Renamed]
+    slice: Slice, candidate: Candidate, copies: dict[str, str], renames: Sequence[Renamed], before: Collection[str]
 ) -> tuple[Addition, ...]:
     """Copies right after their originals; the candidate's own additions where it wants them, after the copy."""
     new_names = {(r.old): r.new for r in renames}
@@ -199,24 +189,10 @@ def _in_order(
         added += [a for a in own if a.where == "before"]
         if declaration.id in copies:
             name = new_names[declaration.names[0]]
-            added.append(Addition(anchor=declaration.id, where="after", name=name, text=copies[declaration.id]))
+            where: Literal["before", "after"] = "before" if declaration.id in before else "after"
+            added.append(Addition(anchor=declaration.id, where=where, name=name, text=copies[declaration.id]))
         added += [a for a in own if a.where == "after"]
     return tuple(added)
-
-
-def _check_redirected(
-    slice: Slice, renames: Sequence[Renamed], replaced: Sequence[Replacement], added: Sequence[Addition]
-) -> None:
-    """Every new name must be used by some other text: else the op would silently keep the deployed code."""
-    if not host_declarations(slice):
-        return
-    texts = [(r.declaration, words(r.text)) for r in replaced] + [(a.name, words(a.text)) for a in added]
-    for renamed in renames:
-        if not any(renamed.new in found for name, found in texts if name != renamed.new):
-            raise BadInput(
-                f"{slice.host_function} can't be led to a changed {renamed.old}: nothing in the slice names it plainly",
-                "Change a declaration nearer to the launch",
-            )
 
 
 def _instantiations(slice: Slice, candidate: Candidate, renames: Sequence[Renamed]) -> tuple[str, ...]:
@@ -233,19 +209,6 @@ def _instantiations(slice: Slice, candidate: Candidate, renames: Sequence[Rename
         # A changed function that is a template argument makes a new kernel out of one that keeps its name.
         wanted = [names.get(own, own)] if own in names or arguments != given else []
         if own == main:
-            wanted += [names[name] for name in _launched(candidate) if name in names and name not in kernels]
+            wanted += [names[name] for name in launched_by(candidate) if name in names and name not in kernels]
         found += [f"{head[: len(head) - len(own)]}{name}{bracket}{arguments}" for name in wanted]
     return tuple(dict.fromkeys(found))
-
-
-def _replaced_kernel(slice: Slice, candidate: Candidate) -> bool:
-    """Whether the plan launches added kernels in place of the slice's own, and not that one too."""
-    launched = _launched(candidate)
-    known = signatures(slice)
-    return plain(slice.kernel.name) not in launched and any(name not in known for name in launched)
-
-
-def _launched(candidate: Candidate) -> tuple[str, ...]:
-    """Plain names of the kernels that the plan launches, in order."""
-    steps = [step for variant in candidate.plan.variants for step in variant.steps if step.kind == "launch"]
-    return tuple(dict.fromkeys(plain(step.kernel) for step in steps))

@@ -36,8 +36,8 @@ def to_copy(slice: Slice, changed: Collection[str], texts: Mapping[str, str]) ->
         changed: ids of the changed declarations.
         texts: id → new text of the changed ones; both old and new text count as ways.
 
-    Overloads and specialisations of a copied name are copied with it: under the new name they would be
-    missing. Declarations of the host function are left out: they are edited in place.
+    Overloads and specialisations of a copied name come along: each mentions the name. Declarations of
+    the host function are left out: they are edited in place. Without one, the ways start at the kernels.
     """
     hosts = {d.id for d in host_declarations(slice)}
     forward = _graph(slice.declarations, texts)
@@ -45,14 +45,10 @@ def to_copy(slice: Slice, changed: Collection[str], texts: Mapping[str, str]) ->
     for start, ends in forward.items():
         for end in ends:
             backward.setdefault(end, set()).add(start)
-    on_the_way = _reached(hosts, forward) & _reached(changed, backward)
+    starts = hosts or {d.id for d in slice.declarations if d.is_kernel}
+    on_the_way = _reached(starts, forward) & _reached(changed, backward)
     chosen = (on_the_way | set(changed)) - hosts
-    named = {(name, d.namespaces) for d in slice.declarations if d.id in chosen for name in d.names}
-    return tuple(
-        d
-        for d in slice.declarations
-        if d.id not in hosts and (d.id in chosen or any((name, d.namespaces) in named for name in d.names))
-    )
+    return tuple(d for d in slice.declarations if d.id in chosen)
 
 
 def reached_from_host(slice: Slice, texts: Mapping[str, str]) -> set[str]:

@@ -46,8 +46,22 @@ def named(item: str) -> tuple[str, str]:
 def template_parameters(text: str) -> tuple[str, ...]:
     """The parameters of the ``template <…>`` that ``text`` (comments blanked) starts with; empty for none."""
     template = re.match(r"\s*template\s*<", text)
-    end = closing(text, template.end() - 1) if template else None
-    return split_list(text[template.end() : end - 1]) if template and end else ()
+    if template is None:
+        return ()
+    items, start = [], template.end()
+    rounds, angles = 0, 1
+    for place in range(start, len(text)):
+        character = text[place]
+        rounds += (character in "([{") - (character in ")]}")
+        if rounds == 0:
+            # Inside round brackets "<" and ">" compare.
+            angles += (character == "<") - (character == ">")
+            if angles == 0 or (character == "," and angles == 1):
+                items.append(text[start:place].strip())
+                start = place + 1
+            if angles == 0:
+                break
+    return tuple(item for item in items if item)
 
 
 def _of_record(kernel: Kernel) -> Signature:

@@ -42,6 +42,7 @@ def test_the_scalar_kernel_of_the_old_release_is_widened(
     assert {r.text for r in both.replaced} == {wide.replaced[0].text, fast.replaced[0].text}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -85,3 +85,9 @@ def test_nested_conditions_inside_a_rocm_branch_stay_blank():
     text = "#ifdef USE_ROCM\n#if Y\nA\n#else\nB\n#endif\n#endif\nC\n"
     plain = cpp_text.without_rocm(text)
     assert "A" not in plain and "B" not in plain and "C" in plain
+
+
+def test_rocm_and_more_hides_its_branch_and_keeps_the_other():
+    text = "#if defined(USE_ROCM) && defined(FAST)\nA\n#else\nB\n#endif\n#if defined(USE_ROCM) || X\nC\n#endif\n"
+    plain = cpp_text.without_rocm(text)
+    assert [letter for letter in "ABC" if f"\n{letter}\n" in plain] == ["B", "C"]

@@ -109,6 +109,24 @@ void host(float* x) { start(one, x); start(two, x); }
     assert {launch.kernel for launch in seen_in(read_source(source)).launches.values()} == {"one", "two"}
 
 
+def test_kernels_passed_on_through_a_lambda_and_a_helper_are_found(read_source):
+    source = """\
+template <int N> __global__ void walk(float* x) { x[N] = 0; }
+template <typename K> void start(K kernel, float* x) { kernel<<<1, 32>>>(x); }
+void host(float* x, bool wide) {
+  auto launch = [&](auto kernel) { start(kernel, x); };
+  if (wide) {
+    launch(walk<4>);
+  } else {
+    launch(walk<1>);
+  }
+}
+"""
+    launch = only(read_source(source))
+    assert (launch.kernel, launch.host_function) == ("walk", "start")
+    assert launch.instantiations == ("walk<1>", "walk<4>")
+
+
 EX = """\
 template <typename T> __global__ void tile(T* x, int n) { x[n] = T(1); }
 template <typename T> void host(T* x, int n, cudaStream_t s) {

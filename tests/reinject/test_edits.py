@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from astra_integrate.errors import BadInput, CheckFailed
-from astra_integrate.records import Addition, Lowering, Replacement, Slice
+from astra_integrate.records import Addition, Lowering, Replacement, Slice, digest_of
 from astra_integrate.reinject.apply import apply
 from astra_integrate.reinject.edits import edits_for
 
@@ -32,8 +32,6 @@ def unit(cut) -> Slice:  # type: ignore[no-untyped-def]
     text = "__global__ void k(float* p) { p[0] = 1; }"
     kernel = slice.declarations[0]
     start = kernel.extent.start + kernel.text.index(text)
-    from astra_integrate.records import digest_of
-
     extent = kernel.extent.model_copy(
         update={"start": start, "end": start + len(text), "bytes_digest": digest_of(text)}
     )
@@ -66,6 +64,24 @@ def test_a_copy_stands_a_blank_line_after_its_original_and_its_comment(unit: Sli
     copy = Addition(anchor=unit.declarations[0].id, where="after", name="k_m", text="__global__ void k_m() {}\n")
     result = _result(unit, _lowering(unit, added=(copy,))).decode()
     assert "{ p[0] = 1; }  // trailing\n\n__global__ void k_m() {}\n\nvoid op(" in result
+
+
+def test_a_declaration_that_follows_at_once_is_kept_apart(cut) -> None:  # type: ignore[no-untyped-def]
+    text = "//! k device kernel\n__global__ void k() {}\n//! op host\nvoid op() { k<<<1, 1>>>(); }\n#endif\n"
+    slice = cut({"a.cu": text}, "op", kernel="k")
+    host = slice.declarations[1]
+    end = host.extent.start + host.text.index("\n")
+    line = host.text[: end - host.extent.start]
+    extent = host.extent.model_copy(update={"end": end, "bytes_digest": digest_of(line)})
+    host = host.model_copy(update={"text": line, "extent": extent})
+    slice = slice.model_copy(update={"declarations": (slice.declarations[0], host)})
+    added = tuple(
+        Addition(anchor=d.id, where="after", name=name, text=f"int {name};")
+        for d, name in zip(slice.declarations, ("a", "b"), strict=True)
+    )
+    assert _result(slice, _lowering(slice, added=added)) == (
+        b"__global__ void k() {}\n\nint a;\n\nvoid op() { k<<<1, 1>>>(); }\n\nint b;\n#endif\n"
+    )
 
 
 def test_what_stands_before_goes_above_the_comment(unit: Slice) -> None:

@@ -10,7 +10,7 @@ from astra_integrate.agents.models.rules.reading import Function, Reading
 from astra_integrate.agents.models.rules.tree import Node
 
 _CASTS = {"CXX_REINTERPRET_CAST_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR"}
-_PACKED_CALL = re.compile(r"vec|pack|128|256|ldmatrix|cp_async|load_as|store_as", re.I)
+_PACKED_CALL = re.compile(r"vec|pack|128|256|ldmatrix|cp_async", re.I)
 
 
 def already_packed(function: Function, reading: Reading) -> NoMatch | None:
@@ -20,9 +20,14 @@ def already_packed(function: Function, reading: Reading) -> NoMatch | None:
             width = _pack(node, function)
             if width is not None:
                 return NoMatch(f"already vectorised: memory is accessed as {width}", node.start)
-        if node.kind == "CALL_EXPR" and _PACKED_CALL.search(called(node, reading)) and _takes_address(node, reading):
+        if node.kind == "CALL_EXPR" and _PACKED_CALL.search(_callee(node, reading)) and _takes_address(node, reading):
             return NoMatch(f"already vectorised: memory is accessed by {called(node, reading)}", node.start)
     return None
+
+
+def _callee(call: Node, reading: Reading) -> str:
+    """The function with its template arguments: it may be these that name the pack."""
+    return reading.at(call.children[0]) if call.children else ""
 
 
 def _takes_address(call: Node, reading: Reading) -> bool:
