@@ -5,9 +5,7 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 _missing = [
-    name
-    for name in ("extract", "reinject", "agents", "patches")
-    if not (Path(__file__).parent / name).is_dir()
+    name for name in ("extract", "reinject", "agents", "patches") if not (Path(__file__).parent / name).is_dir()
 ]
 if _missing:
     raise ImportError(

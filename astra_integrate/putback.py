@@ -7,7 +7,7 @@ from pathlib import Path
 from . import frameworks
 from .errors import CheckFailed
 from .extract.render import device_text
-from .measure.compile import cubin
+from .measure.compile import Limits, cubin
 from .progress import step
 from .records import Candidate, Lowering, Patch, Provenance, Slice, Trial, UnitCompile
 from .reinject import checkout
@@ -78,7 +78,9 @@ def prove(
     )
     apply(copy, patch.edits)
     text = device_text(slice, lowering, lowering.instantiations).text
-    own = cubin(text, slice.flags, slice.arch, toolchain, settings.cache / "cubins", root=Path(slice.source.root))
+    limits = Limits(seconds=settings.compile_seconds)
+    root = Path(slice.source.root)
+    own = cubin(text, slice.flags, slice.arch, toolchain, settings.cache / "cubins", root=root, limits=limits)
     with step(f"Compiling {slice.unit} with the framework's flags"):
         return compile_unit(
             copy,
@@ -90,4 +92,5 @@ def prove(
             marker=lowering.marker,
             candidate=own,
             instantiations=lowering.instantiations,
+            limits=limits,
         )

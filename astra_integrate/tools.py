@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .agents.effects import Tools
 from .extract.render import device_text
-from .measure.compile import cubin, ptxas_log
+from .measure.compile import Limits, cubin, ptxas_log
 from .measure.evidence import evidence
 from .measure.gate import check
 from .records import Candidate, Correctness, Lowering, Slice, StaticEvidence, Timing, Workload
@@ -28,7 +28,8 @@ def tools_for(cut: Slice, settings: Settings, toolchain: Toolchain, *, missing: 
         kept = cut.instantiations if lowering is None else lowering.instantiations
         text = device_text(cut, lowering, kept).text
         root = Path(cut.source.root)
-        made = cubin(text, cut.flags, cut.arch, toolchain, settings.cache / "cubins", root=root)
+        limits = Limits(seconds=settings.compile_seconds)
+        made = cubin(text, cut.flags, cut.arch, toolchain, settings.cache / "cubins", root=root, limits=limits)
         return evidence(made, ptxas_log(made), toolchain, cut.arch)
 
     def checked(lowering: Lowering | None, workloads: Sequence[Workload]) -> Correctness:
