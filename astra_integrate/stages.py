@@ -19,6 +19,16 @@ class Stages:
 
     run: Run
     seconds: list[tuple[str, float]] = field(default_factory=list)
+    held: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note how much the run holds already."""
+        self.held = len(self.run.events())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing had to be done: everything was read back."""
+        return len(self.run.events()) == self.held
 
     def once(self, stage: str, content: Sequence[str], kind: type[R], effect: Callable[[], R]) -> R:
         """The record for ``content``, made by ``effect`` only where the run doesn't hold it yet."""

@@ -30,11 +30,7 @@ class CallGraph:
 
         ``function`` may lack leading namespaces; among several that fit, those in ``file`` are meant.
         """
-        fitting = {
-            name
-            for name in self._last.get(function.split("::")[-1], ())
-            if name == function or name.endswith(f"::{function}")
-        }
+        fitting = self._fitting(function) or self._through_alias(function)
         here = {name for name in fitting if file in self._files[name]}
         starts = here or fitting
         seen = set(starts)
@@ -44,3 +40,13 @@ class CallGraph:
             seen |= new
             ring += [name for name in new if name not in self._kernels]
         return tuple(sorted(seen & set(self._kernels))), len(starts) <= 1
+
+    def _fitting(self, function: str) -> set[str]:
+        same = self._last.get(function.split("::")[-1], set())
+        return {name for name in same if name == function or name.endswith(f"::{function}")}
+
+    def _through_alias(self, function: str) -> set[str]:
+        """``Alias::method`` for an alias of classes (a choice between two): the method of each."""
+        owner, _, method = function.rpartition("::")
+        classes = {name for alias in (self._fitting(owner) if owner else ()) for name in self._mentions[alias]}
+        return {f"{name}::{method}" for name in classes if f"{name}::{method}" in self._mentions}

@@ -25,6 +25,9 @@ _RUNTIME = {
 }
 # File, byte offset, kernel, host function.
 Key = tuple[str, int, str, str]
+_VALUES_AND_ALIASES = frozenset(
+    {CursorKind.VAR_DECL, CursorKind.TYPE_ALIAS_DECL, CursorKind.TYPE_ALIAS_TEMPLATE_DECL, CursorKind.TYPEDEF_DECL}
+)
 Style = Literal["chevrons", "launch_ex", "launch_object"]
 
 
@@ -104,12 +107,11 @@ def _resolve_parameters(walk: _Walk) -> None:
 
 
 def _functions(cursor: Any) -> Iterator[Any]:
-    if cursor.kind in FUNCTIONS or cursor.kind in CLASSES or cursor.kind == CursorKind.VAR_DECL:
+    if cursor.kind in FUNCTIONS or cursor.kind in CLASSES or cursor.kind in _VALUES_AND_ALIASES:
         yield cursor
     if cursor.kind in CLASSES:
         for child in cursor.get_children():
-            if child.kind in FUNCTIONS or child.kind in CLASSES:
-                yield from _functions(child)
+            yield from _functions(child)
 
 
 class _Walk:
@@ -137,15 +139,16 @@ class _Walk:
                 self._mention(child, here)
             elif kind == CursorKind.CALL_EXPR:
                 self._call(child, function, here)
-            if kind in FUNCTIONS and cursor.kind in CLASSES:
+            if cursor.kind in CLASSES and (kind in FUNCTIONS or kind in CLASSES or kind in _VALUES_AND_ALIASES):
                 here.mentions.add(qualified_name(child))
-                continue  # a method is read as a function of its own
+                continue  # a member is read on its own
             self._body(child, function, here)
 
     def _mention(self, reference: Any, here: Function) -> None:
         for target in candidates(reference):
             name = self.own_name(target)
-            if name is not None and name != here.name:
+            # A member that names its own class uses a part of it, and not all its members.
+            if name is not None and name != here.name and not here.name.startswith(f"{name}::"):
                 here.mentions.add(name)
             elif target.kind == CursorKind.UNEXPOSED_DECL:
                 here.mentions.update(self.spelled_kernels(target))
@@ -164,9 +167,9 @@ class _Walk:
         key = target.hash
         if key not in self._names:
             kind = target.kind
-            named = kind in FUNCTIONS or kind in CLASSES or kind == CursorKind.VAR_DECL
+            named = kind in FUNCTIONS or kind in CLASSES or kind in _VALUES_AND_ALIASES
             place = target.location.file if named else None
-            local = kind == CursorKind.VAR_DECL and target.semantic_parent.kind in FUNCTIONS
+            local = kind in _VALUES_AND_ALIASES and target.semantic_parent.kind in FUNCTIONS
             own = place is not None and not local and self._own.relative(place.name) is not None
             self._names[key] = qualified_name(target) if own else None
         return self._names[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -84,7 +85,10 @@ class SGLang:
             assumed.append("flags that Python computes at run time: all that it spells")
         if not sites:
             assumed.append("no literal load of this file: default flags")
-        options = [*default, *extra]
+        computed = [flag for flag in extra if "{" in flag]
+        if computed:
+            assumed.append(f"without {', '.join(computed)}, whose values only a call has")
+        options = [*default, *(flag for flag in extra if flag not in computed)]
         vendored = _vendored(root, folder, unit)
         return CompileFlags(
             standard=next((o.removeprefix("-std=") for o in options if o.startswith("-std=")), "c++20"),
@@ -114,6 +118,7 @@ class SGLang:
                 ("nvidia/mathdx/include",),
                 optional=True,
             ),
+            dataclasses.replace(wheel_versions.torch(wheel_versions.pinned("torch", about)), optional=True),
             *wheel_versions.cuda_libraries(),
         )
 
@@ -231,12 +236,27 @@ def _names(path: str, name: str) -> bool:
     return path.endswith(f"/csrc/{name}")
 
 
-def _vendored(root: Path, folder: str, unit: str) -> list[str]:
-    """Folders named include in the same part of csrc: third-party headers that a load adds by a computed path."""
+def _vendored(root: Path, folder: str, unit: str) -> tuple[str, ...]:
+    """Folders in the unit's own part of csrc that a load adds by a computed path: those its includes need."""
     if not unit.startswith(f"{folder}/csrc/"):
-        return []
-    part = root / folder / "csrc" / PurePosixPath(unit).relative_to(f"{folder}/csrc").parts[0]
-    return sorted(p.relative_to(root).as_posix() for p in part.rglob("include") if p.is_dir())
+        return ()
+    part = PurePosixPath(unit).relative_to(f"{folder}/csrc").parts[0]
+    return _include_folders(root, folder, f"{folder}/csrc/{part}")
+
+
+@lru_cache(maxsize=256)
+def _include_folders(root: Path, folder: str, part: str) -> tuple[str, ...]:
+    if not (root / part).is_dir():
+        return ()
+    below = [path for path in sorted((root / part).rglob("*")) if path.suffix in cuda_files.SUFFIXES]
+    needed: set[str] = set()
+    for path in below:
+        known = (path.parent, root / folder / "include", root / folder / "csrc")
+        for name, _quoted in cpp_text.includes(cpp_text.read(path)):
+            if not any((place / name).is_file() for place in known):
+                homes = [other for other in below if other.as_posix().endswith(f"/{name}")]
+                needed.update(home.as_posix()[: -len(name) - 1] for home in homes)
+    return tuple(sorted(Path(place).relative_to(root).as_posix() for place in needed))
 
 
 @lru_cache(maxsize=8)

@@ -189,3 +189,34 @@ def test_line_ends_and_odd_bytes_move_no_offset(read_source, end):
     launch = only(read_source({"unit.cu": source}))
     assert source[launch.offset : launch.offset + 3] == b"<<<"
     assert (launch.line, launch.grid, launch.block) == (4, "1", "32")
+
+
+def test_a_method_that_names_its_class_does_not_reach_all_its_members(read_source):
+    source = """\
+__global__ void one(float* x) { x[0] = 1; }
+__global__ void two(float* x) { x[0] = 2; }
+struct Both {
+  static void first(float* x) { one<<<1, 1>>>(x); }
+  static void second(float* x) { Both::third(x); }
+  static void third(float* x) { two<<<1, 1>>>(x); }
+};
+"""
+    mentions = {function.name: function.mentions for function in seen_in(read_source(source)).functions}
+    assert mentions["Both::second"] == {"Both::third"}
+
+
+def test_static_members_and_aliases_lead_on(read_source):
+    source = """\
+template <int N> __global__ void rows(float* x) { x[N] = 1; }
+template <int N> struct Wide {
+  static constexpr auto kernel = rows<N>;
+  static void run(float* x) { kernel<<<1, 32>>>(x); }
+};
+template <int N> using Chosen = Wide<N + 1>;
+"""
+    seen = seen_in(read_source(source))
+    mentions = {function.name: function.mentions for function in seen.functions}
+    assert "Wide::kernel" in mentions["Wide::run"]
+    assert mentions["Wide::kernel"] == {"rows"}
+    assert "Wide" in mentions["Chosen"]
+    assert [launch.kernel for launch in seen.launches.values()] == ["rows"]

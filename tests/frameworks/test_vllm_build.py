@@ -110,6 +110,7 @@ def test_without_a_build_file_all_but_other_devices_are_units(tree):
         (["8.0"], ["9.0"], []),
         (["7.5", "8.0", "8.6"], ["8.0", "8.9"], ["8.0", "8.6"]),
         (["12.0f"], ["12.1"], ["12.0f"]),
+        (["9.0a", "8.0+PTX"], ["9.0"], ["9.0a"]),
     ],
 )
 def test_which_architectures_a_file_is_built_for(wanted, built, expected):

@@ -17,7 +17,8 @@ KERNEL = ("vllm==0.12.0", "silu_and_mul")
 
 def entries(folder: Path) -> list[dict]:
     """Acknowledged events of a run; a torn last line is not one."""
-    lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True) if folder.exists() else []
+    journal = folder / "events.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
     return [json.loads(line) for line in lines if line.endswith(b"\n") and b'"sequence"' in line]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from astra_integrate.errors import AstraError, MissingTool, NotMeasured
+from astra_integrate.locking import Exclusive
 from astra_integrate.records import CompileFlags, digest_of
 from astra_integrate.settings import Settings
 from astra_integrate.toolchain.discovery import Toolchain
@@ -140,16 +141,26 @@ def _runtime_objects(cxx: str, folders: list[str], defines: list[str], settings:
     objects = [home / f"{name}.o" for name in _RUNTIME]
     if (home / "complete").is_file():
         return objects
+    # Another process may be at it: nobody may read a precompiled header that is half written.
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with Exclusive(home.with_suffix(".lock"), "The emulation's runtime", wait=settings.compile_seconds):
+        if not (home / "complete").is_file():
+            _build_runtime(cxx, home, objects, folders, defines, settings.compile_seconds)
+    return objects
+
+
+def _build_runtime(
+    cxx: str, home: Path, objects: list[Path], folders: list[str], defines: list[str], seconds: float
+) -> None:
     home.mkdir(parents=True, exist_ok=True)
     plain = [option for option in _CODE if "sanitize" not in option]
     for name, target in zip(_RUNTIME, objects, strict=True):
-        _compile([cxx, *plain, *folders, "-c", str(HERE / name), "-o", str(target)], settings.compile_seconds, name)
+        _compile([cxx, *plain, *folders, "-c", str(HERE / name), "-o", str(target)], seconds, name)
     prelude = home / "prelude.hpp"
     prelude.write_text('#include "emu/prelude.hpp"\n', encoding="utf-8")
     command = [cxx, *_CODE, *defines, *folders, "-x", "c++-header", str(prelude), "-o", f"{prelude}.gch"]
-    _compile(command, settings.compile_seconds, "prelude.hpp")
+    _compile(command, seconds, "prelude.hpp")
     (home / "complete").touch()
-    return objects
 
 
 def _identity(cxx: str) -> str:
