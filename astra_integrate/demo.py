@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import tomllib
 from importlib.resources import files
 from typing import Annotated
@@ -13,35 +14,38 @@ from . import cli, pipeline
 from .agents.models.rules import RulesModel
 from .commands import output
 from .commands.options import Require, exit_code, settings_from
-from .records import Record, Slice
+from .records import Record
 from .report import summary
 from .settings import Settings
 from .store import Store
 
 
 class Survey(Record):
-    """What each strategy of the rules makes of a slice: changes, and places left as they are with the reason."""
+    """What each strategy of the rules makes of a slice: changes, and places left as they are with the reason.
+
+    ``seconds`` is the wall time from the source's name to here, downloads included.
+    """
 
     source: str
     kernel: str
     changes: tuple[str, ...]
     declined: tuple[str, ...]
+    seconds: float
 
 
 def survey(spec: str, kernel: str, settings: Settings) -> Survey:
     """Read ``kernel`` of ``spec`` with every strategy, without compiling or changing anything."""
+    begun = time.monotonic()
     source, target = pipeline.locate(spec, kernel, settings)
     cut, toolchain = pipeline.cut_out(source, target, settings)
-    return _survey(cut, RulesModel(toolchain))
-
-
-def _survey(cut: Slice, rules: RulesModel) -> Survey:
+    rules = RulesModel(toolchain)
     found = {strategy: rules.propose(cut, strategy) for strategy in rules.strategies}
     return Survey(
         source=cut.source.spec,
         kernel=cut.op or cut.kernel.name,
         changes=tuple(f"{name}: {change}" for name, proposal in found.items() for change in proposal.changes),
         declined=tuple(dict.fromkeys(f"{n}: {why}" for n, proposal in found.items() for why in proposal.declined)),
+        seconds=round(time.monotonic() - begun, 3),
     )
 
 

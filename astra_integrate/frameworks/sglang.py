@@ -94,6 +94,8 @@ class SGLang:
             standard=next((o.removeprefix("-std=") for o in options if o.startswith("-std=")), "c++20"),
             defines=(f"{define}={int(number) * 10}", *(o[2:] for o in options if o.startswith("-D"))),
             include_dirs=(f"{folder}/include", f"{folder}/csrc", *vendored),
+            # The few sources that torch's own loader builds; all others need no Python.
+            system_include_dirs=wheel_versions.python_headers() if _needs_torch(root / unit) else (),
             nvcc=tuple(dict.fromkeys(o for o in options if not o.startswith(("-D", "-std=")))),
             assumed=tuple(assumed),
         )
@@ -234,6 +236,10 @@ def _rocm_only(text: str) -> bool:
 def _names(path: str, name: str) -> bool:
     """Whether ``name``, as given to the loader, is the file ``path``: relative to a csrc folder."""
     return path.endswith(f"/csrc/{name}")
+
+
+def _needs_torch(unit: Path) -> bool:
+    return unit.is_file() and any(name.startswith("torch/") for name, _ in cpp_text.includes(cpp_text.read(unit)))
 
 
 def _vendored(root: Path, folder: str, unit: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sysconfig
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -83,7 +82,7 @@ class VLLM:
             standard=f"c++{standard or '17'}",
             defines=tuple(dict.fromkeys(defines)),
             include_dirs=tuple(folder for folder in dict.fromkeys(target.includes) if (root / folder).is_dir()),
-            system_include_dirs=_python_headers(),
+            system_include_dirs=wheel_versions.python_headers(),
             nvcc=tuple(dict.fromkeys(nvcc)),
             assumed=tuple(assumed),
         )
@@ -162,12 +161,6 @@ class VLLM:
         if not units:  # a .cpp dispatcher: where the functions it calls are defined
             units = [unit for path in files.called_from(function) for unit in files.units_of(path)]
         return tuple(dict.fromkeys(units))
-
-
-def _python_headers() -> tuple[str, ...]:
-    """Where Python.h is, if anywhere: an extension is built with the headers of the interpreter that loads it."""
-    folder = sysconfig.get_paths()["include"]
-    return (folder,) if Path(folder, "Python.h").is_file() else ()
 
 
 def _first(items: tuple[str, ...]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,6 +30,12 @@ def pinned(project: str, files: Iterable[Path]) -> str | None:
             if found:
                 return found[1]
     return None
+
+
+def python_headers() -> tuple[str, ...]:
+    """Where Python.h is, if anywhere: an extension is built with the headers of the interpreter that loads it."""
+    folder = sysconfig.get_paths()["include"]
+    return (folder,) if Path(folder, "Python.h").is_file() else ()
 
 
 def torch(version: str | None) -> HeaderNeed:

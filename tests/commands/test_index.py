@@ -67,3 +67,19 @@ def test_what_is_not_there_is_one_line_with_a_way_out(astra, vllm_0_12, words, s
     code, out, err = astra("index", vllm_0_12.spec, *words)
     assert code == 2 and out == ""
     assert said in err.splitlines()[-1]
+
+
+@pytest.mark.network
+def test_a_unit_that_can_not_be_read_is_listed_and_makes_exit_code_three(astra, vllm_0_12, tmp_path):
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm" / "__init__.py").write_text("")
+    (tmp_path / "pyproject.toml").write_text('[build-system]\nrequires = [\n  "torch == 2.9.0",\n]\n')
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "csrc" / "whole.cu").write_text("__global__ void whole(float* x) { x[0] = 1; }\n")
+    (tmp_path / "csrc" / "torn.cu").write_text('#include "missing.h"\n__global__ void torn(float* x) { x[0] = 1; }\n')
+    code, out, _ = astra("index", str(tmp_path))
+    assert code == 3
+    assert "csrc/torn.cu" in out and "'missing.h' file not found" in out
+    code, out, _ = astra("index", str(tmp_path), "--unit", "csrc/whole.cu", "--json")
+    assert code == 0
+    assert [kernel["name"] for kernel in json.loads(out)["kernels"]] == ["whole"]
