@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .agents.loop import Measured, Outcome
-from .measure.rank import LABEL, best, rank
-from .records import Candidate, RunResult, Slice, Trial, UnitCompile
+from .measure.rank import LABEL, Ranked, best, rank
+from .records import Candidate, RunResult, Slice, StaticEvidence, Trial, UnitCompile
 from .settings import Settings
 from .store import Run
 
@@ -59,7 +60,7 @@ def without_patch(run: str, cut: Slice, settings: Settings, outcome: Outcome, mi
             not_measured=(f"correctness: {why}", *_missing(trial)),
         )
     if any(trial.correctness.verdict == "correct under emulation" for _, trial in outcome.tried):
-        reasons = "; ".join(ranked.reason for ranked in _ranked(outcome, outcome.tried))
+        reasons = "; ".join(found.reason for found in ranked(outcome.baseline, outcome.tried))
         reason = f"no correct candidate has an advantage in the compiled code: {reasons}"
         return _result(run, cut, settings, outcome, kind="nothing to change", reason=reason)
     failures = [f"{c.strategy}: {t.correctness.verdict} ({t.correctness.detail})" for c, t in outcome.tried]
@@ -70,18 +71,19 @@ def without_patch(run: str, cut: Slice, settings: Settings, outcome: Outcome, mi
 
 def _chosen_by(outcome: Outcome, candidate: Candidate) -> str:
     """How ``candidate`` came first; without an advantage it was not chosen over anything."""
-    ranked = next((r for r in _ranked(outcome, outcome.tried) if r.candidate == candidate.id), None)
-    if ranked is None:
+    found = next((r for r in ranked(outcome.baseline, outcome.tried) if r.candidate == candidate.id), None)
+    if found is None:
         return ""
-    return f"{LABEL}: {ranked.reason}" if ranked.advantage else ranked.reason
+    return f"{LABEL}: {found.reason}" if found.advantage else found.reason
 
 
-def _ranked(outcome: Outcome, tried: Any) -> Any:
-    return rank(outcome.baseline, [(c.id, t.evidence) for c, t in tried if t.evidence is not None])
+def ranked(baseline: StaticEvidence, tried: Sequence[Measured]) -> tuple[Ranked, ...]:
+    """The candidates that compiled, in the order of their static evidence."""
+    return rank(baseline, [(c.id, t.evidence) for c, t in tried if t.evidence is not None])
 
 
 def _first(outcome: Outcome, pairs: list[Measured]) -> Measured:
-    found = best(_ranked(outcome, pairs))
+    found = best(ranked(outcome.baseline, pairs))
     return next((pair for pair in pairs if found is not None and pair[0].id == found.candidate), pairs[0])
 
 

@@ -13,11 +13,12 @@ from .errors import NotMeasured
 from .extract.slicing import make_slice
 from .frameworks.base import Target
 from .measure.compile import CompileError
-from .measure.rank import LABEL, best, rank
+from .measure.rank import LABEL, best
 from .measure.workloads import workloads_for
-from .outcomes import patched, without_patch
+from .outcomes import patched, ranked, without_patch
 from .putback import prove, put_back
 from .records import Lowering, Patch, Record, RunResult, Slice, Source, StaticEvidence, UnitCompile, Workload
+from .reinject.lower import lower
 from .report import write_page
 from .settings import Settings
 from .sources import resolve
@@ -63,17 +64,22 @@ def locate(spec: str, kernel: str, settings: Settings) -> tuple[Source, Target]:
 
 def cut_out(source: Source, target: Target, settings: Settings) -> tuple[Slice, Toolchain]:
     """The slice of a target, and the toolchain that it was cut with."""
+    toolchain = _toolchain(settings)
+    return make_slice(source, target, settings, toolchain), toolchain
+
+
+def _toolchain(settings: Settings) -> Toolchain:
+    """The toolchain with all that a run needs; raises ``MissingTool`` for what isn't there."""
     toolchain = discover(settings)
     require(toolchain, "nvcc", "cuobjdump", "c++", "git")
-    return make_slice(source, target, settings, toolchain), toolchain
+    return toolchain
 
 
 def _carry(run: Run, source: Source, target: Target, settings: Settings) -> RunResult:
     """Every finished step is in ``run``: after a kill the same call goes on where it stopped."""
     begun = time.monotonic()
     stages = Stages(run)
-    toolchain = discover(settings)
-    require(toolchain, "nvcc", "cuobjdump", "c++", "git")
+    toolchain = _toolchain(settings)
     what = (source.content, repr(target), settings.arch)
     cut = stages.once("slice", what, Slice, lambda: make_slice(source, target, settings, toolchain))
     work = stages.once("workloads", (cut.digest,), Workloads, lambda: _workloads(cut))
@@ -115,8 +121,7 @@ def _search(stages: Stages, cut: Slice, work: Workloads, settings: Settings, too
     model = open_model(settings.model, settings)
 
     def better(baseline: StaticEvidence, correct: Sequence[Measured]) -> str | None:
-        known = [(candidate.id, trial.evidence) for candidate, trial in correct if trial.evidence is not None]
-        found = best(rank(baseline, known))
+        found = best(ranked(baseline, correct))
         return found.candidate if found else None
 
     return stages.timed(
@@ -128,8 +133,7 @@ def _search(stages: Stages, cut: Slice, work: Workloads, settings: Settings, too
 def _put_back(stages: Stages, cut: Slice, chosen: Measured, settings: Settings, toolchain: Toolchain) -> UnitCompile:
     candidate, trial = chosen
     run = stages.run
-    tools = tools_for(cut, settings, toolchain)
-    lowering = stages.once("lowering", (candidate.id,), Lowering, lambda: tools.lower(candidate))
+    lowering = stages.once("lowering", (candidate.id,), Lowering, lambda: lower(cut, candidate))
     patch = stages.once(
         "put back",
         (lowering.digest,),

@@ -77,6 +77,16 @@ def prove(
         slice.source, framework.own_folders(Path(slice.source.root)), folder / "framework", git=toolchain.git
     )
     apply(copy, patch.edits)
+    return compile_patched(slice, lowering, copy, folder / "unit", settings, toolchain)
+
+
+def compile_patched(
+    slice: Slice, lowering: Lowering, copy: Path, folder: Path, settings: Settings, toolchain: Toolchain
+) -> UnitCompile:
+    """Compile the slice's unit in ``copy``, which holds the edits, and compare it with the candidate's own object.
+
+    The unit's cubin goes to ``folder``. Raises only what a missing tool or the candidate's own object gives.
+    """
     text = device_text(slice, lowering, lowering.instantiations).text
     limits = Limits(seconds=settings.compile_seconds)
     root = Path(slice.source.root)
@@ -88,7 +98,7 @@ def prove(
             slice.flags,
             slice.arch,
             toolchain,
-            folder / "unit",
+            folder,
             marker=lowering.marker,
             candidate=own,
             instantiations=lowering.instantiations,

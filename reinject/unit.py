@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from astra_integrate.extract.render import keep_text
 from astra_integrate.measure.compile import (
     LIMITS,
     CompileError,
     Limits,
     compile_error,
-    keep_alive,
     nvcc_command,
     run_compiler,
 )
@@ -60,7 +60,7 @@ def compile_unit(
     source = root / unit
     if source.suffix != ".cu":
         source = folder / "unit.cu"
-        source.write_text(f'#include "{root / unit}"\n{keep_alive(instantiations)}', encoding="utf-8")
+        source.write_text(f'#include "{root / unit}"\n{keep_text(instantiations)}', encoding="utf-8")
     command = [*nvcc_command(flags, arch, toolchain, root=root), str(source), "-o", str(cubin)]
     begun = time.monotonic()
     run = run_compiler(command, limits=limits, cwd=root)

@@ -117,36 +117,9 @@ def _check(prepared: Prepared, target: Path, document: dict[str, Any], json: boo
 
 
 def _compile(prepared: Prepared, target: Path, folder: Path, settings: Settings) -> UnitCompile:
-    from astra_integrate.extract.render import device_text
-    from astra_integrate.measure.compile import Limits, cubin
-    from astra_integrate.progress import step
-    from astra_integrate.reinject.unit import compile_unit
+    from astra_integrate.putback import compile_patched
     from astra_integrate.toolchain.discovery import discover, require
 
     toolchain = discover(settings)
     require(toolchain, "nvcc", "cuobjdump")
-    slice, lowering = prepared.slice, prepared.lowering
-    limits = Limits(seconds=settings.compile_seconds)
-    text = device_text(slice, lowering, lowering.instantiations).text
-    with step(f"Compiling {slice.unit} with the framework's flags"):
-        own = cubin(
-            text,
-            slice.flags,
-            slice.arch,
-            toolchain,
-            settings.cache / "cubins",
-            root=Path(slice.source.root),
-            limits=limits,
-        )
-        return compile_unit(
-            target,
-            slice.unit,
-            slice.flags,
-            slice.arch,
-            toolchain,
-            folder / "unit",
-            marker=lowering.marker,
-            candidate=own,
-            instantiations=lowering.instantiations,
-            limits=limits,
-        )
+    return compile_patched(prepared.slice, prepared.lowering, target, folder / "unit", settings, toolchain)

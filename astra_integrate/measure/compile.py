@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_integrate.errors import AstraError, MissingTool
+from astra_integrate.extract.render import keep_text
 from astra_integrate.records import CompileFlags, digest_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def cubin(
         CompileError: nvcc refused the text, took too long or too much memory.
         MissingTool: there is no nvcc.
     """
-    text += keep_alive(instantiations)
+    if instantiations:
+        text += "\n" + keep_text(instantiations)
     command = nvcc_command(flags, arch, toolchain, root=root)
     key = digest_of("\0".join([text, *command, _identity(Path(command[0]))]))
     entry = folder / key[:2] / key
@@ -112,14 +114,6 @@ def cubin(
 def ptxas_log(cubin: Path) -> str:
     """What nvcc and ptxas printed while they made ``cubin``: registers, spills, shared memory per kernel."""
     return (cubin.parent / LOG).read_text(encoding="utf-8")
-
-
-def keep_alive(instantiations: Sequence[str]) -> str:
-    """C++ that takes the address of each kernel, so that its device code is emitted; empty for none."""
-    if not instantiations:
-        return ""
-    entries = ",\n".join(f"  (void*)&{name}" for name in instantiations)
-    return f"\nnamespace {{\n[[maybe_unused]] void* astra_emitted[] = {{\n{entries}}};\n}}\n"
 
 
 def nvcc_command(flags: CompileFlags, arch: str, toolchain: Toolchain, *, root: Path | None = None) -> tuple[str, ...]:
